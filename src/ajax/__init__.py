@@ -1,0 +1,1 @@
+"""Ajax: reinforcement-learning agents in JAX, and a testing system that names an agent's mistake."""
