@@ -1,0 +1,1 @@
+"""Probes of agents, and tests of the harness itself."""
