@@ -1,0 +1,153 @@
+# Every command that Ajax's developers and CI run. `make` alone lists them.
+# Needs python3 (3.11 to 3.13), make and git; everything else goes into .venv, pinned by requirements/.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# Tests and demos run on the CPU, so that they never compete with an experiment on a GPU.
+export CUDA_VISIBLE_DEVICES :=
+export JAX_PLATFORMS := cpu
+# Without byte code every process compiles all of JAX's Python again.
+unexport PYTHONDONTWRITEBYTECODE
+
+VENV := .venv
+PY := $(VENV)/bin/python
+# The first Python that Ajax runs on: PYTHON=... overrides the search.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 \
+	$(wildcard $(HOME)/.pyenv/versions/3.1[123].*/bin/python); do \
+	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && echo "$$p" && break; \
+	done)
+
+WORKERS ?= 2
+COVERAGE_FLOOR := 90
+PYTEST := $(PY) -m pytest -n $(WORKERS)
+FAST := -m "not slow" --ignore=tests/conformance
+COVER := --cov=ajax --cov-report=
+
+# The fast tests in three shards: the third runs whatever the first two don't name, so a new file always runs somewhere.
+SHARD_1 := tests/agents tests/extensions
+SHARD_2 := tests/training tests/environments tests/probing
+SHARD_3 := tests $(addprefix --ignore=,$(SHARD_1) $(SHARD_2))
+SLOW_SHARDS := 6
+
+## Try it
+
+.PHONY: help
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^## / {printf "\n%s\n", substr($$0, 4)} \
+	/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: install
+install: $(VENV)/.dev ## create .venv with the pinned versions and this checkout
+
+DEMO_STEPS ?= 200k
+DEMO_SEEDS ?= 4
+.PHONY: demo
+demo: $(VENV)/.core ## train PPO on CartPole with 4 seeds and draw its learning curve
+	@$(VENV)/bin/ajax train PPO CartPole-v1 --seeds $(DEMO_SEEDS) --steps $(DEMO_STEPS) \
+	--out runs/demo-$$(date +%Y%m%d-%H%M%S)
+
+## Check it
+
+.PHONY: test
+test: $(VENV)/.dev ## run the fast tests
+	$(PYTEST) $(FAST)
+
+.PHONY: test-1 test-2 test-3
+test-1 test-2 test-3: test-%: $(VENV)/.dev ## run one third of the fast tests, recording coverage (CI)
+	COVERAGE_FILE=.coverage.$* $(PYTEST) $(FAST) $(COVER) $(wildcard $(filter-out --%,$(SHARD_$*))) \
+	$(filter --%,$(SHARD_$*))
+
+.PHONY: coverage
+coverage: $(VENV)/.dev ## run the fast tests under coverage; fails under 90 %
+	$(PYTEST) $(FAST) $(COVER)
+	$(PY) -m coverage report --skip-covered --fail-under=$(COVERAGE_FLOOR)
+
+.PHONY: coverage-combine
+coverage-combine: $(VENV)/.dev ## add up the coverage of the three thirds; fails under 90 % (CI)
+	$(PY) -m coverage combine
+	$(PY) -m coverage report --skip-covered --fail-under=$(COVERAGE_FLOOR)
+
+.PHONY: conformance
+conformance: $(VENV)/.dev ## run the checks against the agents' original implementations
+	$(PY) -m pytest tests/conformance
+
+.PHONY: lint
+lint: $(VENV)/.dev ## check style and formatting (ruff)
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+.PHONY: format
+format: $(VENV)/.dev ## fix style and formatting (ruff)
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+.PHONY: types
+types: $(VENV)/.dev ## check the types (mypy)
+	$(PY) -m mypy
+
+.PHONY: pre-commit
+pre-commit: $(VENV)/.dev ## run the commit hooks on every file
+	$(PY) -m pre_commit run --all-files
+
+.PHONY: docs
+docs: $(VENV)/.docs ## build the documentation into site/; a warning fails it
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+
+.PHONY: docs-serve
+docs-serve: $(VENV)/.docs ## serve the documentation on this machine while writing it
+	$(PY) -m mkdocs serve
+
+.PHONY: ci
+ci: lint types coverage conformance docs ## everything that a pull request must pass
+
+.PHONY: ci-slow
+ci-slow: $(VENV)/.dev ## run the slow tests: those that train
+	$(PYTEST) -m slow
+
+.PHONY: ci-slow-shard
+ci-slow-shard: $(VENV)/.dev ## run the slow tests of SHARD=0..5 (CI)
+	AJAX_TEST_SHARD=$(SHARD)/$(SLOW_SHARDS) $(PYTEST) -m slow
+
+.PHONY: ci-all
+ci-all: ci ci-slow ## the pull request's gate and the slow tests
+
+## Measure it
+
+.PHONY: bench
+bench: $(VENV)/.dev ## compare speed, compile time and memory with other libraries (long)
+	$(PY) -m benchmarks
+
+## Tidy up
+
+.PHONY: clean
+clean: ## remove caches, builds and coverage data; keeps runs/ and .venv
+	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* src/*.egg-info
+	find src tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+.PHONY: distclean
+distclean: clean ## remove .venv as well
+	rm -rf $(VENV)
+
+# Installation, stamped: a target runs again only when its pins or pyproject.toml changed.
+
+$(VENV)/.python:
+	@test -n "$(PYTHON)" || { echo "Ajax needs Python 3.11, 3.12 or 3.13, and found none" \
+	"(python3 is $$(python3 -V 2>&1 || echo missing)). Install one, or name it: make $(or $(MAKECMDGOALS),demo) PYTHON=/path/to/python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.core: $(VENV)/.python requirements/core.txt pyproject.toml
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/core.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core requirements/dev.txt requirements/brax.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt -r requirements/brax.txt
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.core requirements/docs.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	@touch $@
