@@ -1,1 +1,65 @@
-"""Ajax: reinforcement-learning agents in JAX, and a testing system that names an agent's mistake."""
+"""Ajax: reinforcement-learning agents in JAX, and a testing system that names an agent's mistake.
+
+    import ajax
+
+    result = ajax.PPO(gamma=0.98).train("CartPole-v1", steps=200_000, seeds=8)
+
+Names are loaded when they are first used: `import ajax` alone loads neither JAX nor an agent.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from ajax.agents.dqn import DQN as DQN
+    from ajax.agents.ppo import PPO as PPO
+    from ajax.agents.sac import SAC as SAC
+    from ajax.agents.td3 import TD3 as TD3
+    from ajax.buffers.replay import Replay as Replay
+    from ajax.buffers.rollout import Rollout as Rollout
+    from ajax.core.schedules import Linear as Linear
+    from ajax.core.spaces import Box as Box
+    from ajax.core.spaces import Discrete as Discrete
+    from ajax.environments.base import Env as Env
+    from ajax.environments.base import Step as Step
+    from ajax.environments.checker import check_env as check_env
+    from ajax.environments.registry import make as make
+    from ajax.networks.torsos import Torso as Torso
+    from ajax.training.result import Result as Result
+
+_HOMES = {
+    "DQN": "ajax.agents.dqn",
+    "PPO": "ajax.agents.ppo",
+    "SAC": "ajax.agents.sac",
+    "TD3": "ajax.agents.td3",
+    "Replay": "ajax.buffers.replay",
+    "Rollout": "ajax.buffers.rollout",
+    "Linear": "ajax.core.schedules",
+    "Torso": "ajax.networks.torsos",
+    "Box": "ajax.core.spaces",
+    "Discrete": "ajax.core.spaces",
+    "Env": "ajax.environments.base",
+    "Step": "ajax.environments.base",
+    "check_env": "ajax.environments.checker",
+    "make": "ajax.environments.registry",
+    "Result": "ajax.training.result",
+}
+"""Public name: the module it lives in."""
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ajax' has no attribute {name!r}. It has {', '.join(__all__)}.")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

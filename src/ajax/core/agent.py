@@ -1,0 +1,69 @@
+"""What an agent is: its configuration and three verbs. Every agent's file has the same order: State, config, verbs."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import jax
+
+from ajax.core.errors import SpaceError
+from ajax.core.hooks import Hooks
+from ajax.core.learn import Metrics
+from ajax.core.records import Batch, Clock, Inputs, Spec
+from ajax.core.spaces import Box, Discrete
+
+
+class Agent:
+    """Base of every agent: a `config` with the methods below. Instances are immutable and hold no run's state.
+
+    Class attributes:
+        loop: how the agent meets its experience: `"off_policy"` (it has a `replay` field) or `"on_policy"`
+            (it has a `rollout` field).
+        acts: the kinds of action it takes.
+        folds: the phases of extensions that its update folds.
+    """
+
+    loop: ClassVar[Literal["off_policy", "on_policy"]]
+    acts: ClassVar[tuple[Literal["discrete", "continuous"], ...]]
+    folds: ClassVar[frozenset[str]] = frozenset({"on_target", "critic_loss", "actor_loss", "post_update"})
+
+    def init(self, spec: Spec, key: jax.Array) -> Any:
+        """Return the agent's first state: a struct of arrays."""
+        raise NotImplementedError
+
+    def act(self, state: Any, x: Inputs, key: jax.Array, clock: Clock, explore: bool) -> tuple[jax.Array, dict]:
+        """Return actions (batch, ...) in agent units, and extras to keep with the transition."""
+        raise NotImplementedError
+
+    def update(self, state: Any, b: Batch, key: jax.Array, clock: Clock, hooks: Hooks) -> tuple[Any, Metrics]:
+        """One step of the algorithm on a batch; returns the next state and scalar metrics."""
+        raise NotImplementedError
+
+    @property
+    def window(self) -> int:
+        """Consecutive transitions that one sample of the replay holds."""
+        return 1
+
+    def check_spaces(self, spec: Spec) -> None:
+        """Refuse spaces that the agent can't act in.
+
+        Raises:
+            SpaceError: naming the agent, the space given, and agents that would do.
+        """
+        name, action = type(self).__name__, spec.action
+        if isinstance(action, Discrete) and "discrete" not in self.acts:
+            raise SpaceError(
+                f"{name} needs continuous actions (a Box), and this environment's are {action}."
+                " Agents for discrete actions: DQN, PPO, SAC."
+            )
+        if isinstance(action, Box) and "continuous" not in self.acts:
+            raise SpaceError(
+                f"{name} needs discrete actions, and this environment's are a Box of shape {action.shape}."
+                " Agents for continuous actions: PPO, SAC, TD3."
+            )
+
+    def train(self, env: Any, steps: int, **options: Any):
+        """Train on `env` for `steps` environment steps; see `ajax.training.train` for the options."""
+        from ajax.training.driver import train
+
+        return train(self, env, steps, **options)

@@ -1,0 +1,95 @@
+"""Action distributions, each an arrays-only record with `sample`, `mode`, `log_prob` and `entropy`.
+
+Log probabilities of vector actions are summed over the last axis: (*batch,).
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+
+@struct.dataclass
+class Categorical:
+    """A distribution over 0 .. n - 1 given unnormalized `logits` (*batch, n)."""
+
+    logits: jax.Array
+
+    @property
+    def log_probs(self) -> jax.Array:
+        """Normalized log probabilities (*batch, n)."""
+        return jax.nn.log_softmax(self.logits)
+
+    def sample(self, key: jax.Array) -> jax.Array:
+        """Draw indices (*batch,)."""
+        return jax.random.categorical(key, self.logits)
+
+    def mode(self) -> jax.Array:
+        """The likeliest index."""
+        return self.logits.argmax(-1).astype(jnp.int32)
+
+    def log_prob(self, action: jax.Array) -> jax.Array:
+        """log p(action)."""
+        return jnp.take_along_axis(self.log_probs, action[..., None], -1)[..., 0]
+
+    def entropy(self) -> jax.Array:
+        """Entropy in nats."""
+        log_probs = self.log_probs
+        return -(jnp.exp(log_probs) * log_probs).sum(-1)
+
+
+@struct.dataclass
+class Normal:
+    """Independent Gaussians with mean `loc` (*batch, d) and log standard deviation `log_std` (broadcast to it)."""
+
+    loc: jax.Array
+    log_std: jax.Array
+
+    def sample(self, key: jax.Array) -> jax.Array:
+        """Draw (*batch, d), reparameterized."""
+        return self.loc + jnp.exp(self.log_std) * jax.random.normal(key, self.loc.shape, self.loc.dtype)
+
+    def mode(self) -> jax.Array:
+        """The mean."""
+        return self.loc
+
+    def log_prob(self, action: jax.Array) -> jax.Array:
+        """log p(action), summed over dimensions."""
+        z = (action - self.loc) * jnp.exp(-self.log_std)
+        return (-0.5 * jnp.square(z) - self.log_std - 0.5 * math.log(2 * math.pi)).sum(-1)
+
+    def entropy(self) -> jax.Array:
+        """Entropy in nats, summed over dimensions."""
+        per_dim = self.log_std + 0.5 * math.log(2 * math.pi * math.e)
+        return jnp.broadcast_to(per_dim, self.loc.shape).sum(-1)
+
+
+@struct.dataclass
+class TanhNormal:
+    """a = tanh(u), u ~ Normal(loc, exp(log_std)): actions in (-1, 1) (Haarnoja et al. 2018, appendix C)."""
+
+    loc: jax.Array
+    log_std: jax.Array
+
+    def sample_and_log_prob(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Draw an action (*batch, d), reparameterized, with its log probability (*batch,).
+
+        log pi(a) = log N(u) - sum log(1 - tanh(u)^2), the Jacobian written as 2 (log 2 - u - softplus(-2u)) so that
+        it neither overflows nor loses digits at the edges of the box.
+        """
+        noise = jax.random.normal(key, self.loc.shape, self.loc.dtype)
+        u = self.loc + jnp.exp(self.log_std) * noise
+        log_normal = -0.5 * jnp.square(noise) - self.log_std - 0.5 * math.log(2 * math.pi)
+        log_jacobian = 2.0 * (math.log(2.0) - u - jax.nn.softplus(-2.0 * u))
+        return jnp.tanh(u), (log_normal - log_jacobian).sum(-1)
+
+    def sample(self, key: jax.Array) -> jax.Array:
+        """Draw an action (*batch, d)."""
+        return self.sample_and_log_prob(key)[0]
+
+    def mode(self) -> jax.Array:
+        """The action at the Gaussian's mean."""
+        return jnp.tanh(self.loc)

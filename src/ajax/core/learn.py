@@ -1,0 +1,54 @@
+"""The nouns that every update shares: making a network, one optimizer step, target averaging."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from ajax.core.records import Net
+
+Metrics = dict[str, jax.Array]
+T = TypeVar("T")
+
+
+def adam(learning_rate: Any = 0.0, *, eps: Any = 1e-8, max_grad_norm: float | None = None) -> optax.GradientTransformation:
+    """Adam (Kingma & Ba 2015, algorithm 1), after clipping the gradient's *global norm* where a limit is given.
+
+    The state does not depend on `learning_rate`, so `adam()` may initialize it.
+    """
+    steps = [] if max_grad_norm is None else [optax.clip_by_global_norm(max_grad_norm)]
+    return optax.chain(*steps, optax.scale_by_adam(eps=eps), optax.scale_by_learning_rate(learning_rate))
+
+
+def make(module: Any, tx: optax.GradientTransformation, key: jax.Array, *inputs: Any) -> Net:
+    """Initialize a linen `module` on example `inputs`, with the optimizer state of `tx`."""
+    params = module.init(key, *inputs)["params"]
+    return Net(params, tx.init(params), module)
+
+
+def descend(
+    net: Net, tx: optax.GradientTransformation, loss: Callable[[Net], tuple[jax.Array, Metrics]]
+) -> tuple[Net, Metrics]:
+    """One optimizer step of `net` down `loss(net) -> (scalar, metrics)`; returns the new net and the metrics."""
+    grads, metrics = jax.grad(lambda params: loss(net.at(params)), has_aux=True)(net.params)
+    updates, opt = tx.update(grads, net.opt, net.params)
+    return net.replace(params=optax.apply_updates(net.params, updates), opt=opt), metrics
+
+
+def polyak(target: T, online: T, tau: jax.Array | float) -> T:
+    """Move every leaf of `target` a share `tau` of the way to `online`."""
+    return jax.tree.map(lambda t, o: t + tau * (o - t), target, online)
+
+
+def select(flag: jax.Array, new: T, old: T) -> T:
+    """`new` where the scalar `flag` holds, else `old`, leaf by leaf. For parameters only, never for a buffer."""
+    return jax.tree.map(lambda n, o: jnp.where(flag, n, o), new, old)
+
+
+def pick(values: jax.Array, index: jax.Array) -> jax.Array:
+    """`values[..., index]` along the last axis: (*batch, n) and (*batch,) give (*batch,)."""
+    return jnp.take_along_axis(values, index[..., None], -1)[..., 0]

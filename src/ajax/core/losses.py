@@ -1,0 +1,22 @@
+"""Loss terms, elementwise: the caller takes the mean."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+
+def huber(error: jax.Array, delta: jax.Array | float = 1.0) -> jax.Array:
+    """Huber 1964: e^2 / 2 within `delta`, linear with slope `delta` outside. DQN's error clipping (Mnih et al. 2015)."""
+    small = jnp.minimum(jnp.abs(error), delta)
+    return 0.5 * jnp.square(small) + delta * (jnp.abs(error) - small)
+
+
+def clipped_surrogate(ratio: jax.Array, advantage: jax.Array, clip: jax.Array | float) -> jax.Array:
+    """PPO's objective to *maximize*: min(ratio A, clip(ratio, 1 - clip, 1 + clip) A) (Schulman et al. 2017, eq. 7)."""
+    return jnp.minimum(ratio * advantage, jnp.clip(ratio, 1.0 - clip, 1.0 + clip) * advantage)
+
+
+def standardize(x: jax.Array, eps: float = 1e-8) -> jax.Array:
+    """Shift and scale to mean 0 and standard deviation 1 over *all* axes."""
+    return (x - x.mean()) / (x.std() + eps)

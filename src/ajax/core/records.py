@@ -1,0 +1,121 @@
+"""The records that pass between environments, agents and loops: arrays only, so that each is a pytree."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from ajax.core.spaces import Box, Discrete, Space
+
+
+@struct.dataclass
+class Inputs:
+    """All that a network may read. Networks take `Inputs`, not arrays, so that agents need not know what they use.
+
+    Attributes:
+        obs: observations (batch, *observation shape), already normalized where a run normalizes.
+    """
+
+    obs: jax.Array
+
+
+@struct.dataclass
+class Batch:
+    """Transitions. Leading axes are (batch,), (window, batch) for n-step windows, or (time, n_envs) for a rollout.
+
+    Attributes:
+        now: what the agent saw.
+        action: what it did, in agent units: [-1, 1] for a box, an index for discrete actions.
+        reward: float32, one number a transition.
+        terminated: float32 0 or 1: the task ended; nothing follows. The only thing that cuts a bootstrap.
+        truncated: float32 0 or 1: the episode was cut short here; the value of `next` still counts.
+        next: what the step led to; at an episode's end its final observation, never the next episode's first.
+        extras: further arrays by name, written by the agent's `act` (PPO: `log_prob`).
+    """
+
+    now: Inputs
+    action: jax.Array
+    reward: jax.Array
+    terminated: jax.Array
+    truncated: jax.Array
+    next: Inputs
+    extras: dict[str, jax.Array] = struct.field(default_factory=dict)
+
+
+@struct.dataclass
+class Clock:
+    """Where a run stands. Unbatched under the seed axis, so that what it gates stays a real branch.
+
+    Attributes:
+        step: environment steps taken so far, float32 (it never wraps; the host counts exactly).
+        update: index of this gradient update, int32, from 0.
+        horizon: environment steps that the whole run will take, however it is split; schedules end there.
+    """
+
+    step: jax.Array
+    update: jax.Array
+    horizon: jax.Array
+
+
+@struct.dataclass
+class Net:
+    """A network's parameters and their optimizer state; call it as a function of its inputs.
+
+    `module` is a linen module, compared by value. `opt` is `()` for a network that nothing trains (a target).
+    """
+
+    params: Any
+    opt: Any
+    module: Any = struct.field(pytree_node=False)
+
+    def __call__(self, *inputs):
+        return self.module.apply({"params": self.params}, *inputs)
+
+    def at(self, params: Any) -> Net:
+        """The same network with other parameters."""
+        return self.replace(params=params)
+
+    def frozen(self) -> Net:
+        """A copy that carries no optimizer state, to be used as a target network."""
+        return self.replace(opt=())
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """What an agent is told of its environment when its networks are made."""
+
+    observation: Space
+    action: Space
+
+    @property
+    def inputs(self) -> Inputs:
+        """Zero inputs of batch 1, to shape networks with."""
+        return Inputs(self.observation.zeros((1,)))
+
+    @property
+    def actions(self) -> jax.Array:
+        """A zero action of batch 1, in agent units (float32 for a box)."""
+        if isinstance(self.action, Discrete):
+            return self.action.zeros((1,))
+        return jnp.zeros((1, *self.action.shape), jnp.float32)
+
+    @property
+    def discrete(self) -> bool:
+        """Whether actions are indices."""
+        return isinstance(self.action, Discrete)
+
+    @property
+    def n_actions(self) -> int:
+        """Number of discrete actions."""
+        assert isinstance(self.action, Discrete)
+        return self.action.n
+
+    @property
+    def action_size(self) -> int:
+        """Number of dimensions of a box action."""
+        assert isinstance(self.action, Box)
+        return int(self.action.shape[0]) if self.action.shape else 1

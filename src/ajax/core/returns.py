@@ -1,0 +1,97 @@
+"""Return estimators. Each is one equation, per time-major arrays (time, ...); `terminated` alone cuts a bootstrap.
+
+A value here is always that of the observation which the step *led to* (`next_value[t]` = V(s_{t+1}), the final
+observation's at an episode's end), so truncation needs no special case beyond cutting the trace.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from ajax.core.records import Batch, Inputs
+
+
+def n_step(batch: Batch, gamma: jax.Array | float, n: int) -> tuple[Batch, jax.Array]:
+    """Fold windows of `n` consecutive transitions into one n-step transition each.
+
+    G = sum_{i<k} gamma^i r_i with k the first step that ends the episode, or n; the bootstrap observation is the
+    one that step k led to (Sutton & Barto 2018, eq. 7.1; truncation ends a window but keeps the bootstrap).
+
+    Args:
+        batch: leading axes (n, batch); for n = 1 simply (batch,).
+        gamma: discount per step.
+        n: window length.
+
+    Returns:
+        The folded batch, leading axis (batch,), and the discount of its bootstrap: gamma^k (1 - terminated).
+    """
+    if n == 1:
+        return batch, gamma * (1.0 - batch.terminated)
+    ended = jnp.maximum(batch.terminated, batch.truncated)  # (n, batch)
+    alive = jnp.concatenate([jnp.ones_like(ended[:1]), jnp.cumprod(1.0 - ended, 0)[:-1]])  # step i is before the end
+    powers = jnp.power(gamma, jnp.arange(n, dtype=jnp.float32))[:, None]
+    last = alive.sum(0).astype(jnp.int32) - 1  # (batch,): the step that closes the window
+
+    def at_last(x: jax.Array) -> jax.Array:
+        return jnp.take_along_axis(x, last.reshape(1, -1, *[1] * (x.ndim - 2)), 0)[0]
+
+    terminated = at_last(batch.terminated)
+    folded = Batch(
+        now=Inputs(batch.now.obs[0]),
+        action=batch.action[0],
+        reward=(alive * powers * batch.reward).sum(0),
+        terminated=terminated,
+        truncated=at_last(batch.truncated),
+        next=Inputs(at_last(batch.next.obs)),
+        extras=jax.tree.map(lambda x: x[0], batch.extras),
+    )
+    return folded, jnp.power(gamma, last + 1.0) * (1.0 - terminated)
+
+
+def lambda_returns(
+    reward: jax.Array,
+    next_value: jax.Array,
+    terminated: jax.Array,
+    truncated: jax.Array,
+    gamma: jax.Array | float,
+    lam: jax.Array | float,
+) -> jax.Array:
+    """Lambda returns: G_t = r_t + gamma (1 - terminated_t) [(1 - lam) V(s_{t+1}) + lam G_{t+1}].
+
+    The recursion restarts from V(s_{t+1}) where an episode ends and at the last row (Sutton & Barto 2018,
+    eq. 12.2). All arguments (time, ...); returns the same shape.
+    """
+    ended = jnp.maximum(terminated, truncated).at[-1].set(1.0)
+
+    def back(g, row):
+        r, v, term, end = row
+        g = r + gamma * (1.0 - term) * jnp.where(end > 0, v, (1.0 - lam) * v + lam * g)
+        return g, g
+
+    return jax.lax.scan(back, jnp.zeros_like(reward[0]), (reward, next_value, terminated, ended), reverse=True)[1]
+
+
+def gae(
+    reward: jax.Array,
+    value: jax.Array,
+    next_value: jax.Array,
+    terminated: jax.Array,
+    truncated: jax.Array,
+    gamma: jax.Array | float,
+    lam: jax.Array | float,
+) -> jax.Array:
+    """Generalized advantages: A_t = delta_t + gamma lam (1 - ended_t) A_{t+1} (Schulman et al. 2016, eq. 16).
+
+    delta_t = r_t + gamma (1 - terminated_t) V(s_{t+1}) - V(s_t). Any end of an episode cuts the trace; only
+    termination cuts the bootstrap. All arguments (time, ...); returns the same shape.
+    """
+    delta = reward + gamma * (1.0 - terminated) * next_value - value
+    trace = gamma * lam * (1.0 - jnp.maximum(terminated, truncated))
+
+    def back(advantage, row):
+        d, c = row
+        advantage = d + c * advantage
+        return advantage, advantage
+
+    return jax.lax.scan(back, jnp.zeros_like(delta[0]), (delta, trace), reverse=True)[1]

@@ -1,0 +1,32 @@
+"""Hyper-parameters that change over a run: `Linear` where a plain number would stand."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from ajax.core.config import config, setting
+from ajax.core.records import Clock
+
+
+@config
+class Linear:
+    """A value that moves linearly from `start` to `end` over the first `fraction` of the run, then stays."""
+
+    start: float = setting(help="value at step 0")
+    end: float = setting(help="value once the fraction of the run is over")
+    fraction: float = setting(1.0, within=(0, 1), positive=True, help="share of the run's horizon that it takes")
+
+    def at(self, clock: Clock) -> jax.Array:
+        """The value at `clock`."""
+        progress = jnp.clip(clock.step / (self.fraction * clock.horizon), 0.0, 1.0)
+        return self.start + (self.end - self.start) * progress
+
+
+Scheduled = float | Linear
+"""The type of a field that takes a number or a schedule."""
+
+
+def value_at(value: Scheduled, clock: Clock) -> jax.Array | float:
+    """The value of a scheduled field at `clock`; a plain number is itself."""
+    return value.at(clock) if isinstance(value, Linear) else value

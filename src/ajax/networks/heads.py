@@ -1,0 +1,138 @@
+"""Heads: the networks that agents call, each reading `Inputs`."""
+
+from __future__ import annotations
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from ajax.core.distributions import Categorical, Normal, TanhNormal
+from ajax.core.learn import pick
+from ajax.core.records import Inputs
+from ajax.networks.torsos import MLP, Torso
+
+
+def _ensemble(size: int):
+    """MLP with `size` independent sets of parameters, evaluated on the same input: (size, batch, out)."""
+    return nn.vmap(
+        MLP, variable_axes={"params": 0}, split_rngs={"params": True}, in_axes=None, out_axes=0, axis_size=size
+    )
+
+
+class QValues(nn.Module):
+    """Q(s, .): (batch, n_actions). Dueling: V + A - mean A (Wang et al. 2016, eq. 9)."""
+
+    n_actions: int
+    torso: Torso
+    dueling: bool = False
+
+    @nn.compact
+    def __call__(self, x: Inputs) -> jax.Array:
+        if not self.dueling:
+            return MLP(self.torso, self.n_actions)(x.obs)
+        value = MLP(self.torso, 1, name="value")(x.obs)
+        advantage = MLP(self.torso, self.n_actions, name="advantage")(x.obs)
+        return value + advantage - advantage.mean(-1, keepdims=True)
+
+
+class QEnsemble(nn.Module):
+    """Q_i(s, a) of `n_critics` independent critics for box actions: (n_critics, batch)."""
+
+    torso: Torso
+    n_critics: int = 2
+
+    @nn.compact
+    def __call__(self, x: Inputs, action: jax.Array) -> jax.Array:
+        rows = jnp.concatenate([x.obs.reshape(x.obs.shape[0], -1), action.reshape(action.shape[0], -1)], -1)
+        return _ensemble(self.n_critics)(self.torso, 1)(rows)[..., 0]
+
+
+class QValuesEnsemble(nn.Module):
+    """Q_i(s, .) of `n_critics` independent critics: (n_critics, batch, n_actions), or of one action (n_critics, batch)."""
+
+    n_actions: int
+    torso: Torso
+    n_critics: int = 2
+
+    @nn.compact
+    def __call__(self, x: Inputs, action: jax.Array | None = None) -> jax.Array:
+        q = _ensemble(self.n_critics)(self.torso, self.n_actions)(x.obs)
+        return q if action is None else pick(q, jnp.broadcast_to(action, q.shape[:-1]))
+
+
+class Value(nn.Module):
+    """V(s): (batch,)."""
+
+    torso: Torso
+
+    @nn.compact
+    def __call__(self, x: Inputs) -> jax.Array:
+        return MLP(self.torso, 1)(x.obs)[:, 0]
+
+
+class CategoricalPolicy(nn.Module):
+    """pi(. | s) over `n_actions`. The last layer starts small, so that the first policy is near uniform."""
+
+    n_actions: int
+    torso: Torso
+
+    @nn.compact
+    def __call__(self, x: Inputs) -> Categorical:
+        return Categorical(MLP(self.torso, self.n_actions, 0.01)(x.obs))
+
+
+class GaussianPolicy(nn.Module):
+    """Normal with a mean from the state and one free log standard deviation a dimension, as PPO's."""
+
+    size: int
+    torso: Torso
+
+    @nn.compact
+    def __call__(self, x: Inputs) -> Normal:
+        return Normal(MLP(self.torso, self.size, 0.01)(x.obs), self.param("log_std", nn.initializers.zeros, (self.size,)))
+
+
+class SquashedPolicy(nn.Module):
+    """tanh of a Normal whose mean and log standard deviation, clipped to [-20, 2], both come from the state: SAC's.
+
+    The bounds are those of the authors' code (haarnoja/sac, sac/distributions/normal.py: LOG_SIG_CAP_MIN, _MAX).
+    """
+
+    size: int
+    torso: Torso
+
+    @nn.compact
+    def __call__(self, x: Inputs) -> TanhNormal:
+        loc, log_std = jnp.split(MLP(self.torso, 2 * self.size)(x.obs), 2, -1)
+        return TanhNormal(loc, jnp.clip(log_std, -20.0, 2.0))
+
+
+class DeterministicPolicy(nn.Module):
+    """mu(s) = tanh(...): (batch, size) in [-1, 1]."""
+
+    size: int
+    torso: Torso
+
+    @nn.compact
+    def __call__(self, x: Inputs) -> jax.Array:
+        return jnp.tanh(MLP(self.torso, self.size)(x.obs))
+
+
+class ActorCritic(nn.Module):
+    """A policy and a value network trained by one loss: (distribution, value (batch,))."""
+
+    policy: nn.Module
+    value: nn.Module
+
+    def __call__(self, x: Inputs):
+        return self.policy(x), self.value(x)
+
+
+class Scalar(nn.Module):
+    """One trained number."""
+
+    start: float = 0.0
+
+    @nn.compact
+    def __call__(self) -> jax.Array:
+        return self.param("value", nn.initializers.constant(self.start), ())
