@@ -94,14 +94,11 @@ def config(cls: type[T]) -> type[T]:
     Raises (when an instance is built):
         ConfigError: naming the class, the field, the value given and what is allowed.
     """
-    own_check = cls.__dict__.get("check")
+    check = vars(cls).get("check")
 
     def __post_init__(self):
-        if _traced(self):
-            return
         for f in dataclasses.fields(self):
             _validate(self, f)
-        check = own_check or getattr(type(self), "check", None)
         if check is not None:
             check(self)
 
@@ -126,8 +123,24 @@ def config(cls: type[T]) -> type[T]:
     __init__.__doc__ = init.__doc__
     cls.__init__ = __init__  # type: ignore[misc]
     leaves = [f.name for f in dataclasses.fields(cls) if _is_leaf(f.type)]  # type: ignore[arg-type]
-    jax.tree_util.register_dataclass(cls, leaves, [n for n in names if n not in leaves])
+    _register(cls, leaves, [n for n in names if n not in leaves])
     return cls
+
+
+def _register(cls: type, leaves: list[str], static: list[str]) -> None:
+    """Make `cls` a pytree. JAX rebuilds instances with tracers and placeholders, so rebuilding does not validate."""
+
+    def flatten(x: Any):
+        keyed = [(jax.tree_util.GetAttrKey(name), getattr(x, name)) for name in leaves]
+        return keyed, tuple(getattr(x, name) for name in static)
+
+    def rebuild(values: tuple, children: Any) -> Any:
+        x = object.__new__(cls)
+        for name, value in zip(leaves + static, (*children, *values), strict=True):
+            object.__setattr__(x, name, value)
+        return x
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten, rebuild)
 
 
 def is_config(value: Any) -> bool:
@@ -146,19 +159,10 @@ def _is_leaf(annotation: Any) -> bool:
     return any(member is float or is_config(member) for member in _members(annotation))
 
 
-def _traced(value: Any) -> bool:
-    """Whether any leaf is not a plain Python number: JAX rebuilds configurations with tracers and placeholders."""
-    for f in dataclasses.fields(value):
-        v = getattr(value, f.name)
-        if isinstance(v, jax.Array | np.ndarray | jax.ShapeDtypeStruct) or type(v) is object:
-            return True
-        if _is_leaf(f.type) and not isinstance(v, (int, float, str, bool, tuple, type(None))) and not is_config(v):
-            return v.__class__.__module__.startswith("jax")
-    return False
-
-
 def _validate(owner: Any, f: dataclasses.Field) -> None:
     value, rule = getattr(owner, f.name), f.metadata.get("rule")
+    if _is_leaf(f.type) and isinstance(value, jax.Array | np.ndarray):
+        return  # a traced or batched number: it was validated when it was a number
     where = f"{type(owner).__name__}({f.name}={value!r})"
     members = _members(f.type)
     if not any(_accepts(member, value) for member in members):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import jax
@@ -98,10 +99,8 @@ class Spec:
 
     @property
     def actions(self) -> jax.Array:
-        """A zero action of batch 1, in agent units (float32 for a box)."""
-        if isinstance(self.action, Discrete):
-            return self.action.zeros((1,))
-        return jnp.zeros((1, *self.action.shape), jnp.float32)
+        """A zero action of batch 1, in agent units: (1,) int32, or (1, action_size) float32 for a box."""
+        return self.action.zeros((1,)) if self.discrete else jnp.zeros((1, self.action_size))
 
     @property
     def discrete(self) -> bool:
@@ -116,6 +115,6 @@ class Spec:
 
     @property
     def action_size(self) -> int:
-        """Number of dimensions of a box action."""
+        """Number of elements of a box action."""
         assert isinstance(self.action, Box)
-        return int(self.action.shape[0]) if self.action.shape else 1
+        return math.prod(self.action.shape)

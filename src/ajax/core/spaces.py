@@ -96,16 +96,20 @@ def _tuples(array: np.ndarray):
 
 
 def to_box(space: Space, action: jax.Array) -> jax.Array:
-    """Map an action in agent units ([-1, 1] for a box) onto the units of the environment's `space`."""
+    """Map actions in agent units onto those of the environment's `space`, clipping to its edges.
+
+    Box actions are (batch, size) in [-1, 1] and become (batch, *space.shape); discrete ones stay as they are.
+    """
     if isinstance(space, Discrete):
         return action
+    action = action.reshape(action.shape[0], *space.shape)
     low, high = jnp.asarray(space.low, jnp.float32), jnp.asarray(space.high, jnp.float32)
     return low + (jnp.clip(action, -1.0, 1.0) + 1.0) * 0.5 * (high - low)
 
 
 def to_agent(space: Space, action: jax.Array) -> jax.Array:
-    """Map an action in the environment's units onto agent units; the inverse of `to_box` inside the box."""
+    """Map actions (batch, *space.shape) in the environment's units onto agent units; inverse of `to_box` in the box."""
     if isinstance(space, Discrete):
         return action
     low, high = jnp.asarray(space.low, jnp.float32), jnp.asarray(space.high, jnp.float32)
-    return 2.0 * (action - low) / (high - low) - 1.0
+    return (2.0 * (action - low) / (high - low) - 1.0).reshape(action.shape[0], -1)

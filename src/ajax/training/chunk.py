@@ -1,0 +1,122 @@
+"""The compiled parts of a run: `begin` makes it, `chunk` advances it by any number of ticks."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from ajax.core.keys import stream
+from ajax.core.records import Clock
+from ajax.core.spaces import to_box
+from ajax.training import normalise, off_policy, on_policy
+from ajax.training.collect import transition, uniform
+from ajax.training.run import Finished, Run, Task
+
+LOOPS: dict[str, ModuleType] = {"off_policy": off_policy, "on_policy": on_policy}
+"""An agent's `loop`: the module whose `tick` runs it."""
+
+NEVER = jnp.iinfo(jnp.int32).max
+
+
+@struct.dataclass
+class Report:
+    """What a chunk says of itself.
+
+    Attributes:
+        metrics: name: mean over the chunk's ticks.
+        first_bad: name: the tick at which the metric first was not finite, or `NEVER`.
+        finished: the episodes that ended.
+        healthy: whether every number of the agent's state is finite at the end.
+    """
+
+    metrics: dict[str, jax.Array]
+    first_bad: dict[str, jax.Array]
+    finished: Finished
+    healthy: jax.Array
+
+
+@struct.dataclass
+class Sanity:
+    """Whether the environment's first observation, and one step from it, are finite."""
+
+    reset: jax.Array
+    obs: jax.Array
+    reward: jax.Array
+
+
+def begin(agent: Any, task: Task, key: jax.Array) -> tuple[Run, Sanity]:
+    """Make a run from its root key: environments reset, networks initialized, store empty."""
+    env, obs = jax.vmap(task.env.reset)(jax.random.split(stream(key, "reset"), task.n_envs))
+    state = agent.init(task.spec, stream(key, "init"))
+    action = uniform(task, stream(key, "try"))
+    keys = jax.random.split(stream(key, "try"), task.n_envs)
+    _, out = jax.vmap(task.env.step)(keys, env, to_box(task.env.action_space, action))
+    row = transition(obs, action, out.reward, out.terminated, out.truncated, out.obs, {})
+    run = Run(
+        key=key,
+        agent=state,
+        env=env,
+        obs=obs,
+        store=LOOPS[agent.loop].init_store(agent, row),
+        statistics=normalise.init(task.normalize, task.env.observation_space.shape, task.n_envs),
+        own=tuple(e.init(agent, stream(key, f"extension {i}")) for i, e in enumerate(task.extensions)),
+        episode_return=jnp.zeros(task.n_envs),
+        episode_length=jnp.zeros(task.n_envs),
+    )
+    return run, Sanity(finite(obs), finite(out.obs), finite(out.reward))
+
+
+def chunk(
+    agent: Any, task: Task, run: Run, first: jax.Array, n: jax.Array, horizon: jax.Array, learn: bool
+) -> tuple[Run, Report]:
+    """Advance a run by ticks first .. first + n - 1. `n` is traced: chunks of every length are one program.
+
+    Args:
+        agent: configuration.
+        task: environment and options.
+        run: what is advanced.
+        first: index of the first tick, int32.
+        n: number of ticks, int32, at least 1.
+        horizon: environment steps of the whole run, float32.
+        learn: False for warm-up ticks.
+    """
+    loop = LOOPS[agent.loop]
+
+    @jax.jit  # traced once, here and in the loop below
+    def tick(run: Run, t: jax.Array):
+        clock = Clock(
+            step=t.astype(jnp.float32) * loop.steps_per_tick(agent),
+            update=(t - loop.warmup_ticks(agent)) * loop.updates_per_tick(agent),
+            horizon=horizon,
+        )
+        return loop.tick(agent, task, run, jax.random.fold_in(run.key, t), clock, learn)
+
+    names = sorted(jax.eval_shape(tick, run, first)[1])
+
+    def body(i: jax.Array, carry):
+        run, sums, bad, finished = carry
+        run, metrics, ended = tick(run, first + i)
+        values = jnp.stack([metrics[name] for name in names]) if names else sums
+        bad = jnp.minimum(bad, jnp.where(jnp.isfinite(values), NEVER, first + i))
+        return run, sums + values, bad, finished + ended
+
+    start = (run, jnp.zeros(len(names)), jnp.full(len(names), NEVER, jnp.int32), Finished.none())
+    run, sums, bad, finished = jax.lax.fori_loop(0, n, body, start)
+    means = sums / n.astype(jnp.float32)
+    report = Report(
+        metrics={name: means[i] for i, name in enumerate(names)},
+        first_bad={name: bad[i] for i, name in enumerate(names)},
+        finished=finished,
+        healthy=finite(run.agent),
+    )
+    return run, report
+
+
+def finite(tree: Any) -> jax.Array:
+    """Whether every floating-point number of a pytree is finite."""
+    leaves = [x for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.floating)]
+    return jnp.all(jnp.stack([jnp.isfinite(x).all() for x in leaves])) if leaves else jnp.bool_(True)

@@ -1,0 +1,74 @@
+"""One step of every parallel environment, written once for all agents: act, step, reset what ended, keep the row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ajax.core.keys import stream
+from ajax.core.records import Batch, Clock, Inputs
+from ajax.core.spaces import Discrete, to_box
+from ajax.training import normalise
+from ajax.training.run import Finished, Run, Task
+
+
+def interact(
+    agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool
+) -> tuple[Run, Batch, Finished]:
+    """Step the environments once: with the agent's exploring policy, or uniformly at random before it learns.
+
+    Returns:
+        The run, the raw transitions (n_envs, ...), and the episodes that ended.
+    """
+    if learn:
+        x = normalise.inputs(run.statistics, run.obs)
+        action, extras = agent.act(run.agent, x, stream(key, "act"), clock, True)
+    else:
+        action, extras = uniform(task, stream(key, "act")), {}
+    keys = jax.random.split(stream(key, "step"), task.n_envs)
+    env, out = jax.vmap(task.env.step)(keys, run.env, to_box(task.env.action_space, action))
+    row = transition(run.obs, action, out.reward, out.terminated, out.truncated, out.obs, extras)
+    ended = out.terminated | out.truncated
+    run, finished = count_episodes(run, row.reward, ended)
+    env, obs = restart(task, stream(key, "reset"), ended, env, out.obs)
+    return run.replace(env=env, obs=obs), row, finished
+
+
+def transition(obs, action, reward, terminated, truncated, next_obs, extras) -> Batch:
+    """A raw row as it is stored."""
+    flags = terminated.astype(jnp.float32), truncated.astype(jnp.float32)
+    return Batch(Inputs(obs), action, reward.astype(jnp.float32), *flags, Inputs(next_obs), extras)
+
+
+def uniform(task: Task, key: jax.Array) -> jax.Array:
+    """Uniformly random actions of every environment, in agent units."""
+    spec = task.spec
+    if isinstance(spec.action, Discrete):
+        return spec.action.sample(key, (task.n_envs,))
+    return jax.random.uniform(key, (task.n_envs, spec.action_size), minval=-1.0, maxval=1.0)
+
+
+def restart(task: Task, key: jax.Array, ended: jax.Array, env: Any, obs: jax.Array) -> tuple[Any, jax.Array]:
+    """Start a new episode in every environment that `ended`; the others stay as they are."""
+
+    def fresh(env: Any, obs: jax.Array) -> tuple[Any, jax.Array]:
+        new = jax.vmap(task.env.reset)(jax.random.split(key, task.n_envs))
+
+        def choose(new: jax.Array, old: jax.Array) -> jax.Array:
+            return jnp.where(ended.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+        return jax.tree.map(choose, new, (env, obs))
+
+    # resets cost more than steps in many environments, and few ticks need one
+    return jax.lax.cond(ended.any(), fresh, lambda env, obs: (env, obs), env, obs)
+
+
+def count_episodes(run: Run, reward: jax.Array, ended: jax.Array) -> tuple[Run, Finished]:
+    """Advance each episode's return and length, and sum up those that ended."""
+    returns, lengths = run.episode_return + reward, run.episode_length + 1.0
+    done = ended.astype(jnp.float32)
+    finished = Finished(done.sum(), (done * returns).sum(), (done * lengths).sum())
+    run = run.replace(episode_return=returns * (1.0 - done), episode_length=lengths * (1.0 - done))
+    return run, finished

@@ -1,0 +1,88 @@
+"""The off-policy tick: step every environment, keep the rows, then update on samples of what is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ajax.buffers import replay
+from ajax.core.hooks import Hooks
+from ajax.core.keys import stream
+from ajax.core.learn import Metrics
+from ajax.core.records import Batch, Clock
+from ajax.training import normalise
+from ajax.training.collect import interact
+from ajax.training.run import Finished, Run, Task
+
+
+def steps_per_tick(agent: Any) -> int:
+    """Environment steps in one tick."""
+    return agent.replay.steps * agent.replay.n_envs
+
+
+def updates_per_tick(agent: Any) -> int:
+    """Gradient updates in one tick."""
+    return agent.replay.updates
+
+
+def warmup_ticks(agent: Any) -> int:
+    """Ticks that only collect: the warm-up asked for, and at least what makes the first sample a whole window."""
+    window = -(-(agent.window - 1) // agent.replay.steps)
+    return max(-(-agent.replay.warmup // steps_per_tick(agent)), window)
+
+
+def init_store(agent: Any, row: Batch) -> replay.Store:
+    """The empty replay; what `act` adds to a transition is not kept."""
+    return replay.init(row.replace(extras={}), agent.replay.capacity)
+
+
+def tick(
+    agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool
+) -> tuple[Run, Metrics, Finished]:
+    """`replay.steps` steps of every environment, then `replay.updates` updates once learning has started."""
+
+    def collect(run: Run, i: jax.Array) -> tuple[Run, Finished]:
+        now = clock.replace(step=clock.step + i * task.n_envs)
+        run, row, finished = interact(agent, task, run, jax.random.fold_in(stream(key, "collect"), i), now, learn)
+        return keep(task, run, row), finished
+
+    run, finished = repeat(collect, run, agent.replay.steps)
+    if not learn:
+        return run, {}, finished
+    run, metrics = learn_from(agent, task, run, stream(key, "learn"), clock)
+    return run, metrics, finished
+
+
+def keep(task: Task, run: Run, row: Batch) -> Run:
+    """Store a raw row, and let normalization see it."""
+    row = row.replace(extras={})
+    statistics = normalise.observe(task.normalize, run.statistics, jax.tree.map(lambda x: x[None], row))
+    return run.replace(store=replay.add(run.store, row), statistics=statistics)
+
+
+def learn_from(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock) -> tuple[Run, Metrics]:
+    """A round of updates, each on a fresh sample; returns their mean metrics."""
+    store, statistics = run.store, run.statistics
+
+    def update(carry: tuple[Any, tuple], i: jax.Array) -> tuple[tuple[Any, tuple], Metrics]:
+        state, own = carry
+        key_i = jax.random.fold_in(key, i)
+        rows = replay.sample(store, stream(key_i, "sample"), agent.replay.batch_size, agent.window)
+        b = normalise.batch(statistics, rows)
+        now = clock.replace(update=clock.update + i)
+        hooks = Hooks(agent, task.extensions, own, now, stream(key_i, "extensions"))
+        state, metrics = agent.update(state, b, stream(key_i, "update"), now, hooks)
+        return (state, hooks.post_update(state, b)), metrics
+
+    (state, own), metrics = repeat(update, (run.agent, run.own), agent.replay.updates)
+    return run.replace(agent=state, own=own), jax.tree.map(lambda x: x / agent.replay.updates, metrics)
+
+
+def repeat(step: Any, carry: Any, n: int) -> tuple[Any, Any]:
+    """Do `step(carry, i)` for i < n and sum what it reports; a single one is called without a loop around it."""
+    if n == 1:
+        return step(carry, jnp.int32(0))
+    carry, reports = jax.lax.scan(step, carry, jnp.arange(n))
+    return carry, jax.tree.map(lambda x: x.sum(0), reports)

@@ -1,0 +1,77 @@
+"""The on-policy tick: a rollout of every environment, then epochs of minibatch updates on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ajax.buffers.rollout import deal
+from ajax.core.hooks import Hooks
+from ajax.core.keys import stream
+from ajax.core.learn import Metrics
+from ajax.core.records import Batch, Clock
+from ajax.training import normalise
+from ajax.training.collect import interact
+from ajax.training.run import Finished, Run, Task
+
+
+def steps_per_tick(agent: Any) -> int:
+    """Environment steps in one tick."""
+    return agent.rollout.size
+
+
+def updates_per_tick(agent: Any) -> int:
+    """Gradient updates in one tick."""
+    return agent.rollout.n_epochs * agent.rollout.n_minibatches
+
+
+def warmup_ticks(agent: Any) -> int:
+    """Ticks that only collect: none."""
+    return 0
+
+
+def init_store(agent: Any, row: Batch) -> tuple:
+    """Nothing is kept between ticks."""
+    return ()
+
+
+def tick(
+    agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool
+) -> tuple[Run, Metrics, Finished]:
+    """Collect `rollout.n_steps` steps of every environment, then learn from them."""
+
+    def collect(run: Run, t: jax.Array) -> tuple[Run, tuple[Batch, Finished]]:
+        now = clock.replace(step=clock.step + t * task.n_envs)
+        run, row, finished = interact(agent, task, run, jax.random.fold_in(stream(key, "collect"), t), now, True)
+        return run, (row, finished)
+
+    run, (rows, finished) = jax.lax.scan(collect, run, jnp.arange(agent.rollout.n_steps))
+    run, metrics = learn_from(agent, task, run, rows, stream(key, "learn"), clock)
+    return run, metrics, jax.tree.map(lambda x: x.sum(0), finished)
+
+
+def learn_from(
+    agent: Any, task: Task, run: Run, rows: Batch, key: jax.Array, clock: Clock
+) -> tuple[Run, Metrics]:
+    """All epochs over one raw rollout (time, n_envs, ...); returns the updates' mean metrics."""
+    b = agent.prepare(run.agent, normalise.batch(run.statistics, rows))
+    b = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), b)
+    rollout = agent.rollout
+    indices = deal(stream(key, "deal"), rollout.size, rollout.n_epochs, rollout.n_minibatches)
+
+    def update(carry: tuple[Any, tuple], turn: tuple[jax.Array, jax.Array]):
+        (state, own), (i, index) = carry, turn
+        minibatch = jax.tree.map(lambda x: x[index], b)
+        now = clock.replace(update=clock.update + i)
+        key_i = jax.random.fold_in(key, i)
+        hooks = Hooks(agent, task.extensions, own, now, stream(key_i, "extensions"))
+        state, metrics = agent.update(state, minibatch, stream(key_i, "update"), now, hooks)
+        return (state, hooks.post_update(state, minibatch)), metrics
+
+    turns = (jnp.arange(len(indices)), indices)
+    (state, own), metrics = jax.lax.scan(update, (run.agent, run.own), turns)
+    statistics = normalise.observe(task.normalize, run.statistics, rows)
+    run = run.replace(agent=state, own=own, statistics=statistics)
+    return run, jax.tree.map(lambda x: x.mean(0), metrics)

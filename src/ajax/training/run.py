@@ -1,0 +1,78 @@
+"""The run: one pytree that holds everything that changes, and the task it runs on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from ajax.core.records import Spec
+from ajax.training.normalise import Normalize, Statistics
+
+
+@struct.dataclass
+class Run:
+    """Everything a run is. Saving this pytree is the checkpoint; a resumed run is the same run.
+
+    Attributes:
+        key: root of all randomness of this seed.
+        agent: the agent's state.
+        env: states of the parallel environments, leading axis n_envs.
+        obs: raw observations to act on next (n_envs, *shape).
+        store: the replay (off-policy), or `()`.
+        statistics: of normalization.
+        own: the extensions' states.
+        episode_return: reward summed since each episode's start (n_envs,), in the environment's units.
+        episode_length: steps since each episode's start (n_envs,).
+    """
+
+    key: jax.Array
+    agent: Any
+    env: Any
+    obs: jax.Array
+    store: Any
+    statistics: Statistics
+    own: tuple[Any, ...]
+    episode_return: jax.Array
+    episode_length: jax.Array
+
+
+@struct.dataclass
+class Task:
+    """What a run is run on: the environment with its options. A pytree: the environment's arrays are arguments.
+
+    Attributes:
+        env: the environment, with its wrappers.
+        n_envs: environments stepped in parallel.
+        normalize: what is normalized.
+        extensions: the stack, folded in order.
+    """
+
+    env: Any
+    n_envs: int = struct.field(pytree_node=False)
+    normalize: Normalize = Normalize()
+    extensions: tuple[Any, ...] = ()
+
+    @property
+    def spec(self) -> Spec:
+        """The environment's spaces."""
+        return Spec(self.env.observation_space, self.env.action_space)
+
+
+@struct.dataclass
+class Finished:
+    """Sums over the episodes that ended: how many, their returns and lengths."""
+
+    count: jax.Array
+    total_return: jax.Array
+    total_length: jax.Array
+
+    @classmethod
+    def none(cls) -> Finished:
+        """No episode."""
+        return cls(jnp.zeros(()), jnp.zeros(()), jnp.zeros(()))
+
+    def __add__(self, other: Finished) -> Finished:
+        return jax.tree.map(jnp.add, self, other)
