@@ -170,8 +170,8 @@ def _unpack(leaf: _Leaf, array: np.ndarray) -> np.ndarray | jax.Array:
     return array if leaf.key is None else jax.random.wrap_key_data(jnp.asarray(array), impl=leaf.key)
 
 
-def _bytes(array: np.ndarray) -> np.ndarray:
-    return array.reshape(-1).view(np.uint8)
+def _bytes(array: np.ndarray) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
 
 
 def _write(file: BinaryIO, header: bytes, leaves: list[tuple[_Leaf, np.ndarray]]) -> None:
@@ -179,7 +179,7 @@ def _write(file: BinaryIO, header: bytes, leaves: list[tuple[_Leaf, np.ndarray]]
     sizes = _SIZES.pack(MAGIC, FORMAT, len(header), total)
     checksum = hashlib.sha256(sizes)
     file.write(bytes(_PRELUDE_BYTES))
-    for block in (header, *(_bytes(array) for _, array in leaves)):
+    for block in (memoryview(header), *(_bytes(array) for _, array in leaves)):
         checksum.update(block)
         file.write(block)
     file.seek(0)

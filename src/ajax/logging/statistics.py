@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-Statistic = Callable[..., np.ndarray]
+Statistic = Callable[..., Any]
 """Reduces the last axis of an array; called as `statistic(values, axis=-1)`, like `np.mean`."""
 
 
@@ -138,18 +139,20 @@ def compare(a: np.ndarray, b: np.ndarray, *, confidence: float = 0.95, seed: int
     Raises:
         ValueError: a group has no run with a finite return.
     """
-    groups = [np.asarray(group, float).reshape(-1) for group in (a, b)]
-    finite = [group[np.isfinite(group)] for group in groups]
-    statistics = {"interquartile mean": interquartile_mean, "mean": np.mean, "median": np.median}
-    rows = {
-        name: tuple(bootstrap_interval(group, statistic, confidence=confidence, seed=seed) for group in finite)
-        for name, statistic in statistics.items()
-    }
+    a, b = np.asarray(a, float).reshape(-1), np.asarray(b, float).reshape(-1)
+    x, y = a[np.isfinite(a)], b[np.isfinite(b)]
+
+    def both(statistic: Statistic) -> tuple[Estimate, Estimate]:
+        return (
+            bootstrap_interval(x, statistic, confidence=confidence, seed=seed),
+            bootstrap_interval(y, statistic, confidence=confidence, seed=seed),
+        )
+
     return Comparison(
-        n_runs=(len(finite[0]), len(finite[1])),
-        n_failed=(len(groups[0]) - len(finite[0]), len(groups[1]) - len(finite[1])),
-        rows=rows,
-        improvement=probability_of_improvement(*finite, confidence=confidence, seed=seed),
+        n_runs=(len(x), len(y)),
+        n_failed=(len(a) - len(x), len(b) - len(y)),
+        rows={"interquartile mean": both(interquartile_mean), "mean": both(np.mean), "median": both(np.median)},
+        improvement=probability_of_improvement(x, y, confidence=confidence, seed=seed),
     )
 
 
@@ -172,6 +175,6 @@ def _tails(confidence: float) -> tuple[float, float]:
     return (1 - confidence) / 2, (1 + confidence) / 2
 
 
-def _estimate(value: float, resampled: np.ndarray, confidence: float, n_runs: int) -> Estimate:
+def _estimate(value: Any, resampled: np.ndarray, confidence: float, n_runs: int) -> Estimate:
     low, high = np.quantile(resampled, _tails(confidence)) if n_runs > 1 else (np.nan, np.nan)
     return Estimate(float(value), float(low), float(high))
