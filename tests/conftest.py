@@ -1,0 +1,64 @@
+"""What every test runs under: strict broadcasting, a compile cache of its own, and the two tiers.
+
+The fast tier (`-m "not slow"`) is what every change must pass. A test that trains belongs in the slow tier.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from pathlib import Path
+
+# Both are read when JAX and matplotlib are first imported, here and in the processes that tests start.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path.home() / ".cache" / "ajax-tests"))
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import hypothesis
+import jax
+import pytest
+
+LONG = 30.0
+"""Seconds past which a fast test is listed, without failing it."""
+
+SHARD = "AJAX_TEST_SHARD"
+"""Environment variable "i/n": run only the i-th of n shards of what is collected (i counts from 0)."""
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+# Deadlines measure the compiler, and random examples would make a red run unrepeatable.
+hypothesis.settings.register_profile("ajax", deadline=None, derandomize=True, max_examples=50)
+hypothesis.settings.load_profile("ajax")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the probes as slow (a module of probes defines `CASES`), then keep this shard's tests."""
+    for item in items:
+        if "probing" in item.path.parts and hasattr(getattr(item, "module", None), "CASES"):
+            item.add_marker(pytest.mark.slow)
+    shard = os.environ.get(SHARD)
+    if shard:
+        index, count = map(int, shard.split("/"))
+        kept = [item for item in items if shard_of(item.nodeid, count) == index]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
+
+
+def shard_of(nodeid: str, count: int) -> int:
+    """The shard of a test: tests of one file that share a parameter share a shard, and so what they cache."""
+    file, _, name = nodeid.partition("::")
+    return zlib.crc32(f"{file}{name[name.find('[') :] if '[' in name else name}".encode()) % count
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List the fast tests that took longer than `LONG` seconds."""
+    spent: dict[str, float] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport) and "slow" not in report.keywords:
+                spent[report.nodeid] = spent.get(report.nodeid, 0.0) + report.duration
+    long = {nodeid: seconds for nodeid, seconds in spent.items() if seconds > LONG}
+    if long:
+        terminalreporter.section(f"fast tests over {LONG:.0f} s: shorten them, or mark them slow")
+        for nodeid, seconds in sorted(long.items(), key=lambda item: -item[1]):
+            terminalreporter.line(f"{seconds:6.1f} s  {nodeid}")
