@@ -162,6 +162,21 @@ def test_when_all_are_corrupt_each_is_named(tmp_path):
         load(tmp_path)
 
 
+def test_a_write_that_the_disk_garbles_is_noticed_before_older_ones_go(tmp_path, monkeypatch):
+    older = [save(tmp_path, {"x": i}, {}, step=i) for i in (1, 2)]
+    write = checkpoint._write
+
+    def garbling(file, header, leaves):
+        write(file, header, leaves)
+        file.seek(-1, 2)
+        file.write(b"?")
+
+    monkeypatch.setattr(checkpoint, "_write", garbling)
+    with pytest.raises(CheckpointError, match=r"000003.ckpt is corrupt"):
+        save(tmp_path, {"x": 3}, {}, step=3)
+    assert checkpoints(tmp_path)[:2] == older
+
+
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EIO])
 def test_a_failing_disk_leaves_the_older_ones_and_no_litter(tmp_path, monkeypatch, call, number):
@@ -176,18 +191,6 @@ def test_a_failing_disk_leaves_the_older_ones_and_no_litter(tmp_path, monkeypatc
     monkeypatch.undo()
     assert sorted((tmp_path / "checkpoints").iterdir()) == older
     assert load(tmp_path, like={"x": 0})[0] == {"x": 2}
-
-
-@pytest.fixture
-def tiny_disk(tmp_path):
-    """A real file system of 256 KiB; skipped where mounting isn't allowed."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], capture_output=True)
-    if done.returncode:
-        pytest.skip("mounting a tmpfs needs root")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
 
 
 def test_a_really_full_disk(tiny_disk):

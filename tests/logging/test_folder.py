@@ -1,5 +1,6 @@
 """A results folder belongs to one process and one run, and a disk that fails costs no more than what didn't fit."""
 
+import contextlib
 import errno
 import math
 import os
@@ -157,3 +158,24 @@ def test_a_full_disk_is_reported_once_and_the_table_is_whole_when_there_is_room_
         folder.append({"step": 4})
     assert folder.progress_path.read_text() == "step\n1\n2\n3\n4\n"
     assert len(folder.problems) == 1
+
+
+def test_a_really_full_disk_costs_nothing_once_there_is_room(tiny_disk):
+    filler = tiny_disk / "filler"
+    with RunFolder(tiny_disk / "run") as folder:
+        folder.append({"step": 0})
+        with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+        with pytest.warns(UserWarning, match="No space left on device"):
+            for step in range(1, 2000):
+                folder.append({"step": step})
+        filler.unlink()
+        folder.append({"step": 2000})
+    assert [row["step"] for row in read_csv(folder.progress_path)] == list(range(2001))
+
+
+def test_a_really_read_only_disk_is_one_sentence(tiny_disk):
+    subprocess.run(["mount", "-o", "remount,ro", tiny_disk], check=True)
+    with pytest.raises(CheckpointError, match=r"can't write the results folder .*: Read-only file system; choose"):
+        RunFolder(tiny_disk / "run")

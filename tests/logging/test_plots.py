@@ -70,8 +70,12 @@ def test_curves_that_do_not_fit_are_refused():
 
 
 def test_neither_importing_nor_drawing_touches_matplotlibs_global_state():
-    code = (
-        "import sys, numpy as np; from ajax.logging.plots import learning_curve\nassert 'matplotlib' not in sys.modules\n"
-        "learning_curve({'a': (np.arange(2), np.ones((3, 2)))})\nassert 'matplotlib.pyplot' not in sys.modules"
-    )
+    code = """
+import sys
+import numpy as np
+from ajax.logging.plots import learning_curve
+assert "matplotlib" not in sys.modules
+learning_curve({"a": (np.arange(2), np.ones((3, 2)))})
+assert "matplotlib.pyplot" not in sys.modules
+"""
     subprocess.run([sys.executable, "-c", code], check=True)
