@@ -1,0 +1,1 @@
+"""Environments: the protocol, one adapter a suite, wrappers, names and the checker."""
