@@ -45,10 +45,10 @@ class _Leaf(NamedTuple):
 
 
 def save(folder: str | Path, tree: Any, meta: dict[str, Any], *, step: int, keep: int = 2) -> Path:
-    """Write `folder/checkpoints/step_<step>.ckpt`, verify it in place, then delete all but the last `keep`.
+    """Write `folder/step_<step>.ckpt`, verify it in place, then delete all but the last `keep`.
 
     Args:
-        folder: the run's results folder; `checkpoints/` is created in it.
+        folder: holds one run's checkpoints (`checkpoints/` of its results folder); created if need be.
         tree: pytree of arrays, Python numbers and typed random keys. Arrays keep dtype and shape; a weak type is lost.
         meta: what JSON holds (tuples come back as lists). `meta["agent"]` and `meta["env"]`, where they are strings,
             are named when the checkpoint doesn't fit.
@@ -62,7 +62,7 @@ def save(folder: str | Path, tree: Any, meta: dict[str, Any], *, step: int, keep
         CheckpointError: it can't be written (disk full, read-only), or a leaf isn't an array. Older ones are untouched.
         TypeError: `meta` is not JSON.
     """
-    folder = Path(folder) / "checkpoints"
+    folder = Path(folder)
     path = folder / f"step_{step:012d}.ckpt"
     leaves = [_pack(name, leaf) for name, leaf in _named_leaves(tree)]
     header = json.dumps({"meta": meta, "leaves": [leaf for leaf, _ in leaves]}).encode()
@@ -78,7 +78,7 @@ def save(folder: str | Path, tree: Any, meta: dict[str, Any], *, step: int, keep
             " make room, or choose a folder that can be written."
         ) from error
     _require_valid(path)
-    others = [other for other in checkpoints(folder.parent) if other != path]
+    others = [other for other in checkpoints(folder) if other != path]
     with contextlib.suppress(OSError):  # one checkpoint too many does no harm
         for old in others[: max(0, len(others) - (keep - 1))]:
             old.unlink()
@@ -90,7 +90,7 @@ def load(source: str | Path, like: Any = None) -> tuple[Any, dict[str, Any]]:
     """Read a checkpoint.
 
     Args:
-        source: a checkpoint, or a results folder, whose latest valid checkpoint is taken.
+        source: a checkpoint, or a folder of checkpoints, whose latest valid checkpoint is taken.
         like: pytree of the structure, shapes and dtypes to expect; `jax.ShapeDtypeStruct`s will do.
 
     Returns:
@@ -116,13 +116,13 @@ def load(source: str | Path, like: Any = None) -> tuple[Any, dict[str, Any]]:
 
 
 def checkpoints(folder: str | Path) -> list[Path]:
-    """Return the checkpoints of a results folder, oldest first, valid or not."""
-    found = [path for path in (Path(folder) / "checkpoints").glob("step_*.ckpt") if _NAME.fullmatch(path.name)]
+    """Return the checkpoints in a folder, oldest first, valid or not."""
+    found = [path for path in Path(folder).glob("step_*.ckpt") if _NAME.fullmatch(path.name)]
     return sorted(found, key=lambda path: int(path.stem.removeprefix("step_")))
 
 
 def latest(folder: str | Path) -> Path:
-    """Return the newest valid checkpoint of a results folder; warns of each newer one that can't be used.
+    """Return the newest valid checkpoint in a folder; warns of each newer one that can't be used.
 
     Raises:
         CheckpointError: there is none.
@@ -137,8 +137,8 @@ def latest(folder: str | Path) -> Path:
             warnings.warn(f"{fault} Going on from {path.name}.")
         return path
     if faults:
-        raise CheckpointError(f"no checkpoint of {folder} can be used: {' '.join(faults)}")
-    raise CheckpointError(f"there is no checkpoint in {Path(folder) / 'checkpoints'}.")
+        raise CheckpointError(f"no checkpoint in {folder} can be used: {' '.join(faults)}")
+    raise CheckpointError(f"there is no checkpoint in {folder}.")
 
 
 def _named_leaves(tree: Any) -> list[tuple[str, Any]]:
