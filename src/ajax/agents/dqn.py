@@ -57,7 +57,9 @@ class DQN(Agent):
     gamma: float = setting(0.99, within=(0, 1), help="discount per environment step")
     learning_rate: Scheduled = setting(6.25e-5, positive=True, help="Adam's step size")
     adam_eps: float = setting(1.5e-4, positive=True, help="Adam's epsilon")
-    max_grad_norm: float | None = setting(None, positive=True, help="limit of the gradient's global norm; None: no limit")
+    max_grad_norm: float | None = setting(
+        None, positive=True, help="limit of the gradient's global norm; None: no limit"
+    )
     epsilon: Scheduled = setting(
         Linear(start=1.0, end=0.1, fraction=0.1), within=(0, 1), help="share of random actions while exploring"
     )

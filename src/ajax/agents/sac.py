@@ -139,9 +139,7 @@ class SAC(Agent):
         return state.actor(x)
 
 
-def soft_value(
-    actor: Net, critic: Net, x: Inputs, alpha: jax.Array, key: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def soft_value(actor: Net, critic: Net, x: Inputs, alpha: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
     """V(s) = E_pi[min_i Q_i(s, a) - alpha log pi(a|s)] and the policy's entropy, each (batch,).
 
     One reparameterized sample for box actions; the exact sum over actions for discrete ones (Christodoulou 2019,

@@ -21,9 +21,11 @@ from typing import Any, TypeVar, dataclass_transform
 import jax
 import numpy as np
 
-from ajax.core.errors import ConfigError, UnknownName, did_you_mean
+from ajax.core.errors import ConfigError, UnknownName, did_you_mean, unknown_name
 
 T = TypeVar("T")
+
+_configs: dict[str, type] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +126,19 @@ def config(cls: type[T]) -> type[T]:
     cls.__init__ = __init__  # type: ignore[misc]
     leaves = [f.name for f in dataclasses.fields(cls) if _is_leaf(f.type)]  # type: ignore[arg-type]
     _register(cls, leaves, [n for n in names if n not in leaves])
+    _configs[cls.__name__] = cls
     return cls
+
+
+def by_name(name: str) -> type:
+    """The configuration class of this name, among those that were loaded.
+
+    Raises:
+        UnknownName: no such class.
+    """
+    if name not in _configs:
+        raise unknown_name("configuration", name, _configs)
+    return _configs[name]
 
 
 def _register(cls: type, leaves: list[str], static: list[str]) -> None:
@@ -149,14 +163,15 @@ def is_config(value: Any) -> bool:
     return dataclasses.is_dataclass(cls) and any("rule" in f.metadata for f in dataclasses.fields(cls))
 
 
-def _members(annotation: Any) -> tuple[Any, ...]:
+def members(annotation: Any) -> tuple[Any, ...]:
+    """The alternatives of a union, or the one type itself."""
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
         return typing.get_args(annotation)
     return (annotation,)
 
 
 def _is_leaf(annotation: Any) -> bool:
-    return any(member is float or is_config(member) for member in _members(annotation))
+    return any(member is float or is_config(member) for member in members(annotation))
 
 
 def _validate(owner: Any, f: dataclasses.Field) -> None:
@@ -164,10 +179,10 @@ def _validate(owner: Any, f: dataclasses.Field) -> None:
     if _is_leaf(f.type) and isinstance(value, jax.Array | np.ndarray):
         return  # a traced or batched number: it was validated when it was a number
     where = f"{type(owner).__name__}({f.name}={value!r})"
-    members = _members(f.type)
-    if not any(_accepts(member, value) for member in members):
-        raise ConfigError(f"{where}: {f.name} must be {_names(members)}, not {type(value).__name__}.")
-    if float in members and isinstance(value, int) and not isinstance(value, bool):
+    allowed = members(f.type)
+    if not any(_accepts(member, value) for member in allowed):
+        raise ConfigError(f"{where}: {f.name} must be {_names(allowed)}, not {type(value).__name__}.")
+    if float in allowed and isinstance(value, int) and not isinstance(value, bool):
         object.__setattr__(owner, f.name, float(value))
     fault = rule.fault(value) if rule else None
     if fault:
@@ -187,7 +202,7 @@ def _accepts(annotation: Any, value: Any) -> bool:
     return isinstance(value, annotation) if isinstance(annotation, type) else True
 
 
-def _names(members: tuple[Any, ...]) -> str:
+def _names(allowed: tuple[Any, ...]) -> str:
     words = {float: "a number", int: "a whole number", bool: "True or False", str: "a string", type(None): "None"}
     return " or ".join(words.get(m, getattr(m, "__name__", str(m)) if isinstance(m, type) else str(m)) for m in members)
 

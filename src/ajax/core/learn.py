@@ -15,7 +15,9 @@ Metrics = dict[str, jax.Array]
 T = TypeVar("T")
 
 
-def adam(learning_rate: Any = 0.0, *, eps: Any = 1e-8, max_grad_norm: float | None = None) -> optax.GradientTransformation:
+def adam(
+    learning_rate: Any = 0.0, *, eps: Any = 1e-8, max_grad_norm: float | None = None
+) -> optax.GradientTransformation:
     """Adam (Kingma & Ba 2015, algorithm 1), after clipping the gradient's *global norm* where a limit is given.
 
     The state does not depend on `learning_rate`, so `adam()` may initialize it.

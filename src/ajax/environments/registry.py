@@ -72,6 +72,22 @@ def make(env: Any) -> Env | GymnasiumEnv:
     return GymnaxEnv.of(env) if "gymnax" in libraries else as_env(env)
 
 
+def identify(env: Any) -> str | None:
+    """Return what makes `env` again in another process and folder, or None for an object made in Python."""
+    if not isinstance(env, str):
+        return None
+    where, colon, name = env.rpartition(":")
+    return f"{pathlib.Path(where).resolve()}:{name}" if colon and where.endswith(".py") else env
+
+
+def title(env: Any) -> str:
+    """Return what to call whatever was given to `make`."""
+    if isinstance(env, str):
+        return env
+    cls = env if isinstance(env, type) else type(env)
+    return env.spec.id if "gymnasium" in _libraries(cls) and cls is not env and env.spec else cls.__name__
+
+
 def names() -> list[Suite]:
     """Return the suites with the names of their environments, or with what to install. Imports the suites."""
     import gymnasium

@@ -89,7 +89,9 @@ class GaussianPolicy(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs) -> Normal:
-        return Normal(MLP(self.torso, self.size, 0.01)(x.obs), self.param("log_std", nn.initializers.zeros, (self.size,)))
+        return Normal(
+            MLP(self.torso, self.size, 0.01)(x.obs), self.param("log_std", nn.initializers.zeros, (self.size,))
+        )
 
 
 class SquashedPolicy(nn.Module):

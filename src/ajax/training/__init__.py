@@ -1,0 +1,1 @@
+"""Training: from an agent and an environment to a `Result`."""

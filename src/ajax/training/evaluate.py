@@ -33,9 +33,7 @@ class Evaluation:
     finished: jax.Array
 
 
-def evaluate(
-    agent: Any, task: Task, run: Run, tick: jax.Array, limit: jax.Array, episodes: int
-) -> Evaluation:
+def evaluate(agent: Any, task: Task, run: Run, tick: jax.Array, limit: jax.Array, episodes: int) -> Evaluation:
     """Run whole episodes of the greedy policy as it stands at `tick`.
 
     Args:

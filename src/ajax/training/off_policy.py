@@ -38,9 +38,7 @@ def init_store(agent: Any, row: Batch) -> replay.Store:
     return replay.init(row.replace(extras={}), agent.replay.capacity)
 
 
-def tick(
-    agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool
-) -> tuple[Run, Metrics, Finished]:
+def tick(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool) -> tuple[Run, Metrics, Finished]:
     """`replay.steps` steps of every environment, then `replay.updates` updates once learning has started."""
 
     def collect(run: Run, i: jax.Array) -> tuple[Run, Finished]:

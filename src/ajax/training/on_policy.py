@@ -37,9 +37,7 @@ def init_store(agent: Any, row: Batch) -> tuple:
     return ()
 
 
-def tick(
-    agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool
-) -> tuple[Run, Metrics, Finished]:
+def tick(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool) -> tuple[Run, Metrics, Finished]:
     """Collect `rollout.n_steps` steps of every environment, then learn from them."""
 
     def collect(run: Run, t: jax.Array) -> tuple[Run, tuple[Batch, Finished]]:
@@ -52,9 +50,7 @@ def tick(
     return run, metrics, jax.tree.map(lambda x: x.sum(0), finished)
 
 
-def learn_from(
-    agent: Any, task: Task, run: Run, rows: Batch, key: jax.Array, clock: Clock
-) -> tuple[Run, Metrics]:
+def learn_from(agent: Any, task: Task, run: Run, rows: Batch, key: jax.Array, clock: Clock) -> tuple[Run, Metrics]:
     """All epochs over one raw rollout (time, n_envs, ...); returns the updates' mean metrics."""
     b = agent.prepare(run.agent, normalise.batch(run.statistics, rows))
     b = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), b)

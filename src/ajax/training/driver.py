@@ -1,0 +1,243 @@
+"""`train`, `resume` and `evaluate`: from a configuration and an environment to a `Result`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from ajax.core.agent import Agent
+from ajax.core.errors import CheckpointError, ConfigError
+from ajax.core.hooks import Extension, check_extensions
+from ajax.environments import registry
+from ajax.environments.gymnasium import GymnasiumEnv
+from ajax.environments.wrappers import ActionRepeat, TimeLimit
+from ajax.logging import checkpoint
+from ajax.logging.backends import Logger
+from ajax.logging.folder import RunFolder
+from ajax.training.evaluate import Evaluation
+from ajax.training.host import HostLanes
+from ajax.training.lanes import Lanes
+from ajax.training.normalise import Normalize
+from ajax.training.plan import Plan, lanes_of
+from ajax.training.result import Result
+from ajax.training.run import Task
+from ajax.training.session import Session
+
+LONGEST_EPISODE = 10_000
+"""Steps after which an evaluation cuts an episode of an environment without a time limit."""
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """An environment that says after how many steps it cuts an episode."""
+
+    time_limit: int | None
+
+
+def train(
+    agent: Agent,
+    env: Any,
+    steps: int,
+    *,
+    seeds: int | Iterable[int] = 1,
+    sweep: dict[str, Sequence[float]] | None = None,
+    horizon: int | None = None,
+    evaluations: int = 20,
+    episodes: int = 16,
+    normalize_observations: bool = False,
+    normalize_rewards: bool = False,
+    reward_normalization_gamma: float | None = None,
+    episode_length: int | None = None,
+    action_repeat: int = 1,
+    extensions: Sequence[Extension] = (),
+    on_nan: Literal["stop", "warn"] = "stop",
+    out: str | Path | None = None,
+    checkpoint_seconds: float = 30.0,
+    loggers: Sequence[Logger] = (),
+    progress: bool = True,
+) -> Result:
+    """Train an agent: every seed (and every value of a sweep) by one compiled program.
+
+    Args:
+        agent: the configuration, such as `PPO(gamma=0.98)`.
+        env: a name (`"CartPole-v1"`, `"brax:ant"`, `"gymnasium:LunarLander-v3"`), an object of the `Env` protocol,
+            or a `gymnasium.Env`.
+        steps: environment steps of each seed. A tick is never cut, so that fewer may be taken, by less than a
+            rollout; never more.
+        seeds: how many (then 0, 1, ...), or the seeds themselves.
+        sweep: field: values. Every combination is trained with every seed.
+        horizon: environment steps at which schedules end; `steps` unless the run is to be resumed beyond them.
+        evaluations: how often to report, evenly spread, the last at the end.
+        episodes: whole episodes in each evaluation; 0: none, the training episodes are reported.
+        normalize_observations: shift and scale observations by running statistics.
+        normalize_rewards: scale the rewards that the agent learns from; those reported stay as they are.
+        reward_normalization_gamma: discount of the sums whose deviation scales rewards; None: the rewards' own.
+        episode_length: cut episodes (truncated) after this many steps.
+        action_repeat: repeat each action this often, the rewards summed; a step is then one action.
+        extensions: folded into the update in this order.
+        on_nan: when a number is no longer finite, `"stop"` that seed (the others go on) or only `"warn"`.
+        out: results folder; written as training goes, and what `resume` takes.
+        checkpoint_seconds: least time between two checkpoints.
+        loggers: also send every reported number to these.
+        progress: show a bar.
+
+    Returns:
+        The curves and the trained runs. SIGINT and SIGTERM end training after the current chunk, with all saved.
+
+    Raises:
+        ConfigError, SpaceError, UnknownName, CapabilityError, EnvironmentFault: before anything is compiled, saying
+            what was given and what is allowed.
+        FolderInUse, CheckpointError: `out` can't be used.
+    """
+    made = registry.make(env)
+    if evaluations < 1:
+        raise ConfigError(f"evaluations={evaluations} must be at least 1. To run no evaluation give episodes=0.")
+    agents, lane_seeds, labels = lanes_of(agent, seeds, sweep)
+    limit = episode_length or (made.time_limit if isinstance(made, Timed) else None) or LONGEST_EPISODE
+    plan = Plan(
+        agents=agents,
+        seeds=lane_seeds,
+        labels=labels,
+        env_id=registry.identify(env),
+        env_name=registry.title(env),
+        horizon=_whole("horizon", horizon if horizon is not None else steps),
+        every=max(1, _whole("steps", steps) // evaluations),
+        episodes=episodes,
+        limit=limit,
+        normalize=Normalize(
+            observations=normalize_observations,
+            rewards=normalize_rewards,
+            reward_gamma=reward_normalization_gamma or 0.0,
+        ),
+        episode_length=episode_length,
+        action_repeat=action_repeat,
+        on_nan=on_nan,
+        extensions=tuple(extensions),
+    )
+    if steps < plan.steps_per_tick:
+        raise ConfigError(
+            f"steps={steps}: {type(agent).__name__} takes {plan.steps_per_tick:,} environment steps at a time"
+            f" (n_envs times steps between updates). Ask for at least that many."
+        )
+    task = make_task(plan, made)
+    folder = RunFolder(out) if out is not None else None
+    try:
+        if folder:
+            folder.write_config(plan.to_json())
+        session = Session(plan, engine(plan, task), folder, tuple(loggers), checkpoint_seconds)
+        session.begin()
+        return session.train_to(steps, progress=progress)
+    finally:
+        if folder:
+            folder.close()
+
+
+def resume(
+    out: str | Path,
+    steps: int | None = None,
+    *,
+    env: Any = None,
+    checkpoint_seconds: float = 30.0,
+    loggers: Sequence[Logger] = (),
+    progress: bool = True,
+) -> Result:
+    """Go on with the run in a results folder, from its newest checkpoint, exactly as if it had not stopped.
+
+    Args:
+        out: the folder.
+        steps: environment steps in all; those first asked for unless given.
+        env: the environment, where it was given as an object that `config.json` can't name.
+        checkpoint_seconds, loggers, progress: as for `train`.
+
+    Raises:
+        CheckpointError: there is nothing to resume there, or it does not fit.
+        FolderInUse: another process runs it.
+    """
+    with RunFolder(out, resume=True) as folder:
+        session = open_session(folder, env, tuple(loggers), checkpoint_seconds)
+        return session.train_to(steps or session.plan.horizon, progress=progress)
+
+
+def load(out: str | Path, *, env: Any = None) -> Result:
+    """Read a results folder: its curves and its trained runs, without training on.
+
+    Raises:
+        CheckpointError: there is none, or it does not fit.
+    """
+    with RunFolder(out, resume=True) as folder:
+        session = open_session(folder, env, (), np.inf)
+        session.folder = None
+        return Result(session)
+
+
+def evaluate(out: str | Path, *, episodes: int = 100, env: Any = None) -> Evaluation:
+    """Evaluate the newest checkpoint of a results folder on fresh episodes; arrays are (lanes, episodes).
+
+    Raises:
+        CheckpointError: there is none, or it does not fit.
+    """
+    if episodes < 1:
+        raise ConfigError(f"episodes={episodes} must be at least 1.")
+    with RunFolder(out, resume=True) as folder:
+        session = open_session(folder, env, (), np.inf, episodes=episodes)
+        return session.lanes.evaluate(session.tick)
+
+
+def open_session(
+    folder: RunFolder, env: Any, loggers: tuple[Logger, ...], checkpoint_seconds: float, episodes: int | None = None
+) -> Session:
+    """The session of a results folder, where its newest checkpoint left it, or at its start if there is none yet."""
+    plan = Plan.from_json(folder.read_config())
+    if env is None and plan.env_id is None:
+        raise CheckpointError(
+            f"{folder.path} was trained on {plan.env_name}, an object made in Python. Resume it from Python:"
+            " ajax.resume(folder, env=...)."
+        )
+    task = make_task(plan, registry.make(plan.env_id if env is None else env))
+    session = Session(plan, engine(plan, task, episodes), folder, loggers, checkpoint_seconds)
+    saved = folder.path / "checkpoints"
+    if not checkpoint.checkpoints(saved):
+        session.begin()
+        return session
+    tree, meta = checkpoint.load(checkpoint.latest(saved), like=session.lanes.expected())
+    session.restore(tree, meta)
+    folder.rewrite(session.rows())
+    return session
+
+
+def make_task(plan: Plan, env: Any) -> Task:
+    """The environment with the plan's options, checked against the agent.
+
+    Raises:
+        SpaceError: the agent can't act in it.
+        CapabilityError: an extension and the agent don't fit.
+    """
+    if isinstance(env, GymnasiumEnv):
+        env = env.with_options(plan.episode_length, plan.action_repeat)
+    else:
+        if plan.action_repeat > 1:
+            env = ActionRepeat(env, plan.action_repeat)
+        if plan.episode_length is not None:
+            env = TimeLimit(env, plan.episode_length)
+    agent: Any = plan.agents[0]
+    n_envs = agent.replay.n_envs if agent.loop == "off_policy" else agent.rollout.n_envs
+    task = Task(env, n_envs, plan.normalize, plan.extensions)
+    agent.check_spaces(task.spec)
+    check_extensions(agent, plan.extensions)
+    return task
+
+
+def engine(plan: Plan, task: Task, episodes: int | None = None) -> Any:
+    """What advances the runs: compiled whole, or a host loop around a Gymnasium environment."""
+    kind = HostLanes if isinstance(task.env, GymnasiumEnv) else Lanes
+    episodes = plan.episodes if episodes is None else episodes
+    return kind(list(plan.agents), list(plan.seeds), task, float(plan.horizon), episodes, plan.limit)
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ConfigError(f"{name}={value!r} must be a whole number of environment steps, at least 1.")
+    return int(value)

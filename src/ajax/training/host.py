@@ -1,0 +1,223 @@
+"""The host loop: the same agents, runs and reports, around a Gymnasium environment, which can't live inside XLA.
+
+Acting and learning are compiled; stepping is Python's. A checkpoint holds all but the environment's inner state,
+which Gymnasium can't give: a resumed run starts new episodes, and is otherwise where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from ajax.core.keys import seed_key, stream
+from ajax.core.records import Batch, Clock
+from ajax.core.spaces import Space, to_box
+from ajax.environments.gymnasium import GymnasiumVector, HostStep
+from ajax.training import normalise, off_policy
+from ajax.training.chunk import LOOPS, NEVER, Report, Sanity, finite
+from ajax.training.collect import count_episodes, transition, uniform
+from ajax.training.evaluate import Evaluation
+from ajax.training.programs import compile_soon, numbers
+from ajax.training.run import Finished, Run, Task
+
+
+@struct.dataclass
+class Spaces:
+    """The part of a Gymnasium environment that compiled programs see."""
+
+    observation_space: Space = struct.field(pytree_node=False)
+    action_space: Space = struct.field(pytree_node=False)
+
+
+class HostLanes:
+    """Runs of several lanes on Gymnasium environments; see `ajax.training.lanes.Lanes` for what each method does."""
+
+    def __init__(self, agents: list[Any], seeds: list[int], task: Task, horizon: float, episodes: int, limit: int):
+        self.env, self.n, self.seeds = task.env, len(agents), seeds
+        spaces = Spaces(self.env.observation_space, self.env.action_space)
+        self.task = numbers(task.replace(env=spaces))
+        self.agents, self.horizon, self.limit = [numbers(a) for a in agents], jnp.float32(horizon), limit
+        self.static_agent, self.episodes = agents[0], episodes
+        self.loop = LOOPS[agents[0].loop]
+        self.warmup = self.loop.warmup_ticks(agents[0])
+        self.vectors: list[GymnasiumVector] = [self.env.vector(task.n_envs, 10_000 * seed) for seed in seeds]
+        if episodes:
+            self.env.vector(episodes, 0).close()  # fails here, not at the first evaluation
+        self.runs: list[Run] = []
+        self._programs: dict[tuple[Callable, bool], Any] = {}
+
+    def begin(self) -> Sanity:
+        """Make every run, and reset its environments."""
+        self.runs, sanity = [], []
+        for agent, seed, vector in zip(self.agents, self.seeds, self.vectors, strict=True):
+            obs = vector.reset()
+            program = compile_soon(_begin, agent, self.task, seed_key(seed), jnp.asarray(obs), static={}, quick=True)
+            self.runs.append(program.result()(agent, self.task, seed_key(seed), jnp.asarray(obs)))
+            sanity.append(np.isfinite(obs).all())
+        fine = np.ones(self.n, bool)
+        return Sanity(np.array(sanity), fine, fine)
+
+    def wait(self) -> None:
+        """Programs are compiled when they are first needed."""
+
+    def advance(self, first: int, n: int, active: np.ndarray) -> Report:
+        """Advance the `active` runs by ticks first .. first + n - 1."""
+        reports = [self._advance(lane, first, n if active[lane] else 0) for lane in range(self.n)]
+        names = sorted({name for report in reports for name in report.metrics})
+        for report in reports:
+            report.metrics.update({name: np.nan for name in names if name not in report.metrics})
+            report.first_bad.update({name: NEVER for name in names if name not in report.first_bad})
+        return jax.tree.map(lambda *x: np.stack(x), *reports)
+
+    def _advance(self, lane: int, first: int, n: int) -> Report:
+        metrics: list[tuple[int, dict[str, Any]]] = []
+        ended = []
+        for tick in range(first, first + n):
+            learn = tick >= self.warmup
+            measured, finished = self._tick(lane, tick, learn)
+            if learn:
+                metrics.append((tick, measured))
+            ended.append(finished)
+        rows = [(tick, jax.device_get(measured)) for tick, measured in metrics]
+        names = rows[0][1] if rows else {}
+        means = {name: np.float32(np.mean([row[name] for _, row in rows])) for name in names}
+        bad = {name: min((t for t, row in rows if not np.isfinite(row[name])), default=NEVER) for name in names}
+        total = jax.tree.map(lambda *x: np.sum(x), Finished.none(), *jax.device_get(ended))
+        return Report(means, bad, total, np.asarray(finite(self.runs[lane].agent)))
+
+    def _tick(self, lane: int, tick: int, learn: bool) -> tuple[dict[str, Any], Finished]:
+        agent, vector = self.static_agent, self.vectors[lane]
+        on_policy = agent.loop == "on_policy"
+        n_steps = agent.rollout.n_steps if on_policy else agent.replay.steps
+        rows, finished = [], Finished.none()
+        for i in range(n_steps):
+            action, box_action, extras = self._act(lane, tick, i, learn)
+            out = vector.step(np.asarray(box_action))
+            row = _row(self.runs[lane].obs, action, out, extras)
+            run, ended = count_episodes(self.runs[lane], row.reward, jnp.asarray(out.terminated | out.truncated))
+            self.runs[lane], finished = run.replace(obs=jnp.asarray(out.obs)), finished + ended
+            rows.append(row)
+        rollout = jax.tree.map(lambda *x: jnp.stack(x), *rows)
+        args = self.agents[lane], self.task, self.runs[lane], rollout, jnp.int32(tick), self.horizon
+        self.runs[lane], metrics = self._call(_learn, *args, learn=learn, donate=(2,))
+        return metrics, finished
+
+    def _act(self, lane: int, tick: int, i: int, learn: bool) -> tuple[Any, Any, dict]:
+        run = self.runs[lane]
+        seen = run.replace(store=(), env=(), own=())
+        args = self.agents[lane], self.task, seen, jnp.int32(tick), jnp.int32(i), self.horizon
+        return self._call(_act, *args, learn=learn)
+
+    def _call(self, function: Callable, *args: Any, learn: bool, donate: tuple[int, ...] = ()) -> Any:
+        if (function, learn) not in self._programs:
+            compiled = compile_soon(function, *args, static={"learn": learn}, donate=donate)
+            self._programs[function, learn] = compiled.result()
+        return self._programs[function, learn](*args)
+
+    def evaluate(self, tick: int) -> Evaluation:
+        """Evaluate every run on fresh copies of the environment, seeded by lane and tick."""
+        outcomes = [self._evaluate(lane, tick) for lane in range(self.n)]
+        return Evaluation(*(np.stack(x) for x in zip(*outcomes, strict=True)))
+
+    def _evaluate(self, lane: int, tick: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        seed = np.random.SeedSequence([self.seeds[lane], tick, 1]).generate_state(1)[0]
+        vector = self.env.vector(self.episodes, int(seed))
+        obs = vector.reset()
+        returns, lengths, done = np.zeros(self.episodes), np.zeros(self.episodes), np.zeros(self.episodes, bool)
+        run = self.runs[lane].replace(store=(), env=(), own=(), obs=())
+        for t in range(self.limit):
+            args = self.agents[lane], self.task, run, jnp.asarray(obs), jnp.int32(tick), jnp.int32(t)
+            out = vector.step(np.asarray(self._call(_greedy, *args, learn=True)))
+            returns += np.where(done, 0.0, out.reward)
+            lengths += ~done
+            done |= out.terminated | out.truncated
+            obs = out.obs
+            if done.all():
+                break
+        vector.close()
+        return returns, lengths, done
+
+    def tree(self) -> Any:
+        """All runs as one pytree, leading axis lanes."""
+        return jax.tree.map(lambda *x: jnp.stack(x), *self.runs)
+
+    def load(self, tree: Any) -> None:
+        """Take over the runs of `tree`; their environments start new episodes."""
+        self.runs = []
+        for lane, vector in enumerate(self.vectors):
+            run = jax.tree.map(lambda x, lane=lane: jnp.asarray(x[lane]), tree)
+            zeros = jnp.zeros_like(run.episode_return)
+            self.runs.append(run.replace(obs=jnp.asarray(vector.reset()), episode_return=zeros, episode_length=zeros))
+
+    def expected(self) -> Any:
+        """Shapes and dtypes of `tree`."""
+        obs = self.env.observation_space.zeros((self.task.n_envs,))
+        run = jax.eval_shape(_begin, self.agents[0], self.task, seed_key(0), obs)
+        return jax.tree.map(lambda x: jax.ShapeDtypeStruct((self.n, *x.shape), x.dtype), run)
+
+    def run(self, lane: int) -> Run:
+        """One lane's run."""
+        return self.runs[lane]
+
+
+def _row(obs: Any, action: Any, out: HostStep, extras: dict) -> Batch:
+    reward, terminated, truncated = (jnp.asarray(x) for x in (out.reward, out.terminated, out.truncated))
+    return transition(obs, action, reward, terminated, truncated, jnp.asarray(out.final_obs), extras)
+
+
+def _clock(loop: Any, agent: Any, tick: jax.Array, i: jax.Array | int, n_envs: int, horizon: jax.Array) -> Clock:
+    step = tick.astype(jnp.float32) * loop.steps_per_tick(agent) + i * n_envs
+    return Clock(step, (tick - loop.warmup_ticks(agent)) * loop.updates_per_tick(agent), horizon)
+
+
+def _begin(agent: Any, task: Task, key: jax.Array, obs: jax.Array) -> Run:
+    zeros = jnp.zeros(task.n_envs)
+    row = transition(obs, uniform(task, key), zeros, zeros, zeros, obs, {})
+    return Run(
+        key=key,
+        agent=agent.init(task.spec, stream(key, "init")),
+        env=(),
+        obs=obs,
+        store=LOOPS[agent.loop].init_store(agent, row),
+        statistics=normalise.init(task.normalize, task.spec.observation.shape, task.n_envs),
+        own=tuple(e.init(agent, stream(key, f"extension {i}")) for i, e in enumerate(task.extensions)),
+        episode_return=zeros,
+        episode_length=zeros,
+    )
+
+
+def _act(
+    agent: Any, task: Task, run: Run, tick: jax.Array, i: jax.Array, horizon: jax.Array, learn: bool
+) -> tuple[jax.Array, jax.Array, dict]:
+    key = stream(jax.random.fold_in(stream(jax.random.fold_in(run.key, tick), "collect"), i), "act")
+    if learn:
+        clock = _clock(LOOPS[agent.loop], agent, tick, i, task.n_envs, horizon)
+        action, extras = agent.act(run.agent, normalise.inputs(run.statistics, run.obs), key, clock, True)
+    else:
+        action, extras = uniform(task, key), {}
+    return action, to_box(task.spec.action, action), extras
+
+
+def _greedy(agent: Any, task: Task, run: Run, obs: jax.Array, tick: jax.Array, t: jax.Array, learn: bool) -> jax.Array:
+    key = jax.random.fold_in(jax.random.fold_in(stream(run.key, "evaluate"), tick), t)
+    clock = Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
+    action, _ = agent.act(run.agent, normalise.inputs(run.statistics, obs), key, clock, False)
+    return to_box(task.spec.action, action)
+
+
+def _learn(
+    agent: Any, task: Task, run: Run, rollout: Batch, tick: jax.Array, horizon: jax.Array, learn: bool
+) -> tuple[Run, dict]:
+    """What a tick does after its rows (steps, n_envs, ...) are there."""
+    loop = LOOPS[agent.loop]
+    key = stream(jax.random.fold_in(run.key, tick), "learn")
+    clock = _clock(loop, agent, tick, 0, task.n_envs, horizon)
+    if agent.loop == "on_policy":
+        return loop.learn_from(agent, task, run, rollout, key, clock)
+    run, _ = jax.lax.scan(lambda run, row: (off_policy.keep(task, run, row), None), run, rollout)
+    return loop.learn_from(agent, task, run, key, clock) if learn else (run, {})

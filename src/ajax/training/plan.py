@@ -1,0 +1,166 @@
+"""The plan of a training: everything that stays as it is while it runs, and its form in `config.json`."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import jax
+
+import ajax
+from ajax.core.agent import Agent
+from ajax.core.config import assign, resolve
+from ajax.core.errors import ConfigError, did_you_mean
+from ajax.core.hooks import Extension
+from ajax.core.serialize import from_dict, to_dict
+from ajax.training.chunk import LOOPS
+from ajax.training.normalise import Normalize
+
+FORMAT = 1
+ON_NAN = ("stop", "warn")
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is trained, on what, for how long, and what is measured.
+
+    Attributes:
+        agents: one configuration a lane.
+        seeds: one seed a lane.
+        labels: what tells a lane's configuration from others' (`"gamma=0.9"`), one a lane.
+        env_id: what makes the environment again in another process, or None.
+        env_name: what to call it.
+        horizon: environment steps of the whole run; schedules end there.
+        every: environment steps between two reports.
+        episodes: episodes of an evaluation; 0: no evaluation, training episodes are reported.
+        limit: steps after which an evaluation cuts an unfinished episode.
+        normalize: what is normalized.
+        episode_length: time limit put on the environment, or None.
+        action_repeat: how often the environment repeats each action.
+        on_nan: what to do when a number is no longer finite.
+        extensions: the stack.
+    """
+
+    agents: tuple[Agent, ...]
+    seeds: tuple[int, ...]
+    labels: tuple[str, ...]
+    env_id: str | None
+    env_name: str
+    horizon: int
+    every: int
+    episodes: int
+    limit: int
+    normalize: Normalize
+    episode_length: int | None
+    action_repeat: int
+    on_nan: str
+    extensions: tuple[Extension, ...] = ()
+
+    def __post_init__(self):
+        if self.on_nan not in ON_NAN:
+            raise ConfigError(f"on_nan={self.on_nan!r} must be one of {ON_NAN}.{did_you_mean(self.on_nan, ON_NAN)}")
+        counts = {"steps": self.horizon, "evaluations": self.every, "action_repeat": self.action_repeat}
+        for name, value in counts.items():
+            if value < 1:
+                raise ConfigError(f"{name} must be a whole number of at least 1.")
+        if self.episodes < 0:
+            raise ConfigError(f"episodes={self.episodes} must be at least 0 (0: no evaluation).")
+        if self.episode_length is not None and self.episode_length < 1:
+            raise ConfigError(f"episode_length={self.episode_length} must be at least 1.")
+
+    @property
+    def names(self) -> list[str]:
+        """What each lane is called."""
+        return [f"{label}, seed {seed}" if label else f"seed {seed}" for label, seed in zip(self.labels, self.seeds)]
+
+    @property
+    def steps_per_tick(self) -> int:
+        """Environment steps that a lane takes at a time."""
+        return LOOPS[self.agents[0].loop].steps_per_tick(self.agents[0])
+
+    @property
+    def title(self) -> str:
+        """One line that says what runs."""
+        n, values = len(self.seeds), len(dict.fromkeys(self.labels))
+        runs = f"{values} values x {n // values} seeds" if values > 1 else f"{n} seed{'s' * (n > 1)}"
+        return f"{type(self.agents[0]).__name__} on {self.env_name}, {runs}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as JSON values; `extensions` are kept as configurations."""
+        data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        distinct = list(dict.fromkeys(self.agents))
+        data["agents"] = [to_dict(agent) for agent in distinct]
+        data["lanes"] = [distinct.index(agent) for agent in self.agents]
+        data["normalize"] = to_dict(self.normalize)
+        data["extensions"] = [to_dict(extension) for extension in self.extensions]
+        versions = {"ajax": ajax.__version__, "jax": jax.__version__}
+        return {"format": FORMAT, "versions": versions, **data}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Plan:
+        """The inverse of `to_json`.
+
+        Raises:
+            ConfigError: the file has another format.
+        """
+        if data.get("format") != FORMAT:
+            raise ConfigError(f"config.json has format {data.get('format')!r}; this version of Ajax reads {FORMAT}.")
+        from ajax.agents import get
+
+        for agent in data["agents"]:
+            get(agent["config"])  # its class must be loaded to be found by name
+        distinct = [from_dict(agent) for agent in data["agents"]]
+        values = {f.name: data[f.name] for f in dataclasses.fields(cls)}
+        values |= {
+            "agents": tuple(distinct[i] for i in data["lanes"]),
+            "seeds": tuple(data["seeds"]),
+            "labels": tuple(data["labels"]),
+            "normalize": from_dict(data["normalize"]),
+            "extensions": tuple(from_dict(extension) for extension in data["extensions"]),
+        }
+        return cls(**values)
+
+
+def lanes_of(
+    agent: Agent, seeds: int | Iterable[int], sweep: dict[str, Sequence[float]] | None
+) -> tuple[tuple[Agent, ...], tuple[int, ...], tuple[str, ...]]:
+    """Every combination of a sweep's values, times the seeds: agents, seeds and labels, one a lane.
+
+    Raises:
+        ConfigError: no or repeated seeds, no values, or a swept field that is not a number.
+        UnknownName: a swept field does not exist.
+    """
+    if isinstance(seeds, int):
+        if seeds < 1:
+            raise ConfigError(f"seeds={seeds} must be at least 1, or a list of seeds.")
+        seeds = range(seeds)
+    seeds = tuple(int(seed) for seed in seeds)
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise ConfigError(f"seeds={list(seeds)} must be one or more different numbers, none negative.")
+    combinations = [dict(zip(sweep or {}, values)) for values in itertools.product(*(sweep or {}).values())]
+    if not combinations:
+        raise ConfigError(f"sweep={sweep} has a field without values. Give at least one value each.")
+    agents, labels = [], []
+    structure = None
+    for values in combinations:
+        for name in values:
+            _require_number(agent, name, values[name])
+        variant = assign(agent, values)
+        structure = structure or jax.tree.structure(variant)
+        if jax.tree.structure(variant) != structure:
+            raise ConfigError(f"sweep={sweep}: one program runs all values, so each must be of one kind.")
+        agents.append(variant)
+        labels.append(", ".join(f"{name}={value:g}" for name, value in values.items()))
+    lanes = [(variant, seed, label) for variant, label in zip(agents, labels) for seed in seeds]
+    return tuple(zip(*lanes))  # type: ignore[return-value]
+
+
+def _require_number(agent: Agent, name: str, value: Any) -> None:
+    leaves = jax.tree_util.tree_flatten_with_path(assign(agent, {name: value}))[0]
+    numbers = ["".join(str(key) for key in path).lstrip(".") for path, _ in leaves]
+    if resolve(agent, name) not in numbers:
+        raise ConfigError(
+            f"sweep: {name}={value!r} changes the compiled program. One program sweeps numbers: {', '.join(numbers)}."
+        )

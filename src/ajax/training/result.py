@@ -1,0 +1,119 @@
+"""What a training returns: the learning curves, and the runs themselves to evaluate, save or train on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ajax.core.keys import seed_key, stream
+from ajax.core.records import Clock
+from ajax.core.spaces import to_box
+from ajax.training import normalise
+
+if TYPE_CHECKING:
+    from ajax.training.session import Session
+
+
+class Result:
+    """Learning curves and trained runs of several lanes (seeds, or values times seeds).
+
+    Attributes:
+        steps: environment steps at every evaluation (evaluations,).
+        returns: mean return of each evaluation's episodes (lanes, evaluations), in the environment's units.
+        lengths: their mean length in steps (lanes, evaluations).
+        metrics: name: mean of a training metric since the evaluation before (lanes, evaluations).
+        seeds: the seed of every lane.
+        lanes: what a lane is called in tables and plots.
+        stopped: lane: why it stopped before its end (a metric that was no longer finite).
+        interrupted: whether training was cut short by SIGINT or SIGTERM.
+        problems: what could not be written to the results folder (a full disk), one sentence each.
+    """
+
+    def __init__(self, session: Session):
+        self.session = session
+        history = session.history
+        self.steps = np.array([row.step for row in history], np.int64)
+        self.returns = _columns([row.returns for row in history], session.lanes.n)
+        self.lengths = _columns([row.lengths for row in history], session.lanes.n)
+        names = sorted({name for row in history for name in row.metrics})
+        nothing = np.full(session.lanes.n, np.nan)
+        self.metrics = {
+            name: _columns([row.metrics.get(name, nothing) for row in history], session.lanes.n) for name in names
+        }
+        self.seeds, self.lanes = list(session.plan.seeds), list(session.plan.names)
+        self.stopped, self.interrupted = dict(session.stopped), session.interrupted
+        self.problems = list(session.folder.problems) if session.folder else []
+
+    def __repr__(self) -> str:
+        agent = type(self.session.plan.agents[0]).__name__
+        last = f"{self.mean_return:.1f}" if len(self.steps) else "none yet"
+        return f"<{agent} on {self.session.plan.env_name}: {len(self.lanes)} runs, mean return {last}>"
+
+    @property
+    def agent(self) -> Any:
+        """The configuration (of the first lane, in a sweep)."""
+        return self.session.plan.agents[0]
+
+    @property
+    def mean_return(self) -> float:
+        """Mean over the lanes that did not stop early of the last evaluation's return."""
+        kept = [i for i in range(len(self.lanes)) if i not in self.stopped]
+        return float(np.mean(self.returns[kept, -1])) if kept and len(self.steps) else float("nan")
+
+    def run(self, lane: int = 0) -> Any:
+        """The run of one lane: the pytree `ajax.training.run.Run`, with the agent's state in `.agent`."""
+        return self.session.lanes.run(lane)
+
+    def act(self, obs: Any, lane: int = 0) -> np.ndarray:
+        """Greedy actions, in the environment's units, for raw observations (batch, *shape)."""
+        run, agent = self.run(lane), self.session.plan.agents[lane]
+        clock = Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
+        x = normalise.inputs(run.statistics, jnp.asarray(obs))
+        action, _ = agent.act(run.agent, x, stream(seed_key(0), "act"), clock, False)
+        return np.asarray(to_box(self.session.lanes.task.env.action_space, action))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The curves as rows: step, lane, seed, return, length and every metric."""
+        return self.session.rows()
+
+    def frame(self) -> Any:
+        """The curves as a pandas DataFrame, one row an evaluation and lane.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("frame() needs pandas: pip install pandas. rows() gives the same without it.") from error
+        return pandas.DataFrame(self.rows())
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw the learning curve: the mean over seeds with a 95 % bootstrap interval; returns the figure.
+
+        Args:
+            path: a PNG (or PDF, SVG) to write it to.
+        """
+        from ajax.logging.plots import learning_curve
+
+        return learning_curve(self.session.curves(), path, title=self.session.plan.title)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write a results folder: config, curves, plot and a checkpoint to resume from; returns its path.
+
+        Raises:
+            FolderInUse: the folder holds another run.
+            CheckpointError: it can't be written.
+        """
+        return self.session.save_to(folder)
+
+    def resume(self, steps: int, *, progress: bool = True) -> Result:
+        """Train on until `steps` environment steps in all; the schedules keep the first call's horizon."""
+        return self.session.train_to(steps, progress=progress)
+
+
+def _columns(rows: list[np.ndarray], n: int) -> np.ndarray:
+    return np.stack(rows, 1) if rows else np.zeros((n, 0))
