@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 # Both are read when JAX and matplotlib are first imported, here and in the processes that tests start.
@@ -20,6 +21,9 @@ import pytest
 LONG = 30.0
 """Seconds past which a fast test is listed, without failing it."""
 
+GRADIENT_STEPS = 128
+"""Gradient steps that a fast test may take; seeds trained side by side count once."""
+
 SHARD = "AJAX_TEST_SHARD"
 """Environment variable "i/n": run only the i-th of n shards of what is collected (i counts from 0)."""
 
@@ -29,6 +33,35 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 # Deadlines measure the compiler, and random examples would make a red run unrepeatable.
 hypothesis.settings.register_profile("ajax", deadline=None, derandomize=True, max_examples=50)
 hypothesis.settings.load_profile("ajax")
+
+
+@pytest.fixture(autouse=True)
+def gradient_budget(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail a fast test that trains for more than `GRADIENT_STEPS` (in this process, by `Session`)."""
+    from ajax.training.session import Session
+
+    train_to, taken = Session.train_to, 0
+
+    def counted(session: Session, *args, **options):
+        nonlocal taken
+        before = gradient_steps(session)
+        try:
+            return train_to(session, *args, **options)
+        finally:
+            taken += gradient_steps(session) - before
+
+    monkeypatch.setattr(Session, "train_to", counted)
+    yield
+    if taken > GRADIENT_STEPS and request.node.get_closest_marker("slow") is None:
+        pytest.fail(f"{taken} gradient steps in a fast test, which may take {GRADIENT_STEPS}: fewer, or mark it slow")
+
+
+def gradient_steps(session) -> int:
+    """The gradient steps that each run of a session has taken."""
+    from ajax.training.chunk import LOOPS
+
+    agent = session.plan.agents[0]
+    return max(0, session.tick - session.lanes.warmup) * LOOPS[agent.loop].updates_per_tick(agent)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
