@@ -128,7 +128,7 @@ def _pictures(outcome: Outcome) -> str:
         drawn = picture(query, outcome.case.tolerances[i], verdict.seeds, readings, named)
         rest = further(query, readings, named)
         note = f'<p class="rest">further off: {escape.escape(rest)}</p>' if rest else ""
-        parts.append(f"<h3>{escape.escape(query.name)}</h3><div class="scroll">{drawn}</div>{note}")
+        parts.append(f'<h3>{escape.escape(query.name)}</h3><div class="scroll">{drawn}</div>{note}')
     return "".join(parts)
 
 
