@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ajax.agents.ppo import PPO as PPO
     from ajax.agents.sac import SAC as SAC
     from ajax.agents.td3 import TD3 as TD3
+    from ajax.buffers.dataset import Dataset as Dataset
     from ajax.buffers.replay import Replay as Replay
     from ajax.buffers.rollout import Rollout as Rollout
     from ajax.core.schedules import Linear as Linear
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from ajax.environments.checker import check_env as check_env
     from ajax.environments.registry import make as make
     from ajax.networks.torsos import Torso as Torso
+    from ajax.training.driver import evaluate as evaluate
+    from ajax.training.driver import load as load
+    from ajax.training.driver import resume as resume
     from ajax.training.result import Result as Result
 
 _HOMES = {
@@ -46,7 +50,11 @@ _HOMES = {
     "Step": "ajax.environments.base",
     "check_env": "ajax.environments.checker",
     "make": "ajax.environments.registry",
+    "Dataset": "ajax.buffers.dataset",
     "Result": "ajax.training.result",
+    "evaluate": "ajax.training.driver",
+    "load": "ajax.training.driver",
+    "resume": "ajax.training.driver",
 }
 """Public name: the module it lives in."""
 

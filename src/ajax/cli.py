@@ -71,9 +71,8 @@ def train(
     loggers = _loggers(tensorboard, wandb)
     folder = out or Path("runs") / f"{type(made).__name__}-{_file_name(env)}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     result = run(
-        made, env, _count("--steps", steps),
+        made.sweep(**dict(_values(made, text) for text in sweep or [])), env, _count("--steps", steps),
         seeds=seeds,
-        sweep=dict(_values(made, text) for text in sweep or []) or None,
         horizon=None if horizon is None else _count("--horizon", horizon),
         evaluations=evaluations, episodes=episodes,
         normalize_observations=normalize_observations, normalize_rewards=normalize_rewards,
@@ -87,9 +86,7 @@ def train(
 @app.command(rich_help_panel="Train")
 def resume(
     folder: Annotated[Path, typer.Argument(help="Results folder of the run.")],
-    steps: Annotated[
-        str | None, typer.Option(help="Environment steps in all. [default: those first asked for]")
-    ] = None,
+    steps: Annotated[str | None, typer.Option(help="Steps in all. [default: those first asked for]")] = None,
     quiet: Quiet = False,
 ) -> None:
     """Go on with a run from its newest checkpoint, exactly as if it had not stopped."""

@@ -15,7 +15,7 @@ import pytest
 
 from ajax.core.errors import CheckpointError, FolderInUse
 from ajax.logging import folder as folder_module
-from ajax.logging.folder import RunFolder
+from ajax.logging.folder import RunFolder, read_config
 from ajax.logging.table import read_csv, to_csv
 
 
@@ -26,7 +26,7 @@ def test_a_new_folder_holds_config_progress_and_log(tmp_path):
         folder.append({"step": 2000, "seed": 0, "return": math.nan})
         folder.log("started")
         folder.log("ended")
-    assert folder.read_config() == {"agent": "PPO", "gamma": 0.99}
+    assert read_config(folder.path) == {"agent": "PPO", "gamma": 0.99}
     assert folder.progress_path.read_text() == "step,seed,return\n1000,0,21.5\n2000,0,nan\n"
     first, second = folder.log_path.read_text().splitlines()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC started", first)
@@ -105,7 +105,7 @@ def test_what_a_run_killed_at_its_start_left_is_no_run(tmp_path):
 
 HOLDER = """
 import sys, time
-from ajax.logging.folder import RunFolder
+from ajax.logging.folder import RunFolder, read_config
 folder = RunFolder(sys.argv[1])
 folder.write_config({})
 print("ready", flush=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+import dataclasses
+import types
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import jax
 
@@ -11,6 +14,9 @@ from ajax.core.hooks import Hooks
 from ajax.core.learn import Metrics
 from ajax.core.records import Batch, Clock, Inputs, Spec
 from ajax.core.spaces import Box, Discrete
+
+if TYPE_CHECKING:
+    from ajax.training.result import Result
 
 
 class Agent:
@@ -62,8 +68,33 @@ class Agent:
                 " Agents for continuous actions: PPO, SAC, TD3."
             )
 
-    def train(self, env: Any, steps: int, **options: Any):
-        """Train on `env` for `steps` environment steps; see `ajax.training.train` for the options."""
+    def sweep(self, **values: Sequence[float]) -> Sweep:
+        """Every combination of several values of number fields, given by name: `PPO().sweep(gamma=[0.9, 0.99])`."""
+        return Sweep(self, {name: tuple(field) for name, field in values.items()})
+
+    @property
+    def train(self) -> Callable[..., Result]:
+        """`ajax.training.driver.train` with this agent: `PPO().train("CartPole-v1", steps=200_000, seeds=8)`."""
         from ajax.training.driver import train
 
-        return train(self, env, steps, **options)
+        return types.MethodType(train, self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """An agent and, by field, the values to train it with: every combination, by one compiled program.
+
+    Attributes:
+        agent: the configuration that the values are put into.
+        values: field, by name or dotted path: its values.
+    """
+
+    agent: Agent
+    values: dict[str, tuple[float, ...]]
+
+    @property
+    def train(self) -> Callable[..., Result]:
+        """`ajax.training.driver.train` with every combination, times the seeds."""
+        from ajax.training.driver import train
+
+        return types.MethodType(train, self)

@@ -72,11 +72,9 @@ class Extension:
 
 
 class Hooks:
-    """The extensions of a run, folded in order, at one update. Agents call its methods where the paper's terms stand."""
+    """The extensions of a run, folded in order, at one update; agents call it where the paper's terms stand."""
 
-    def __init__(
-        self, agent: Any, extensions: tuple[Extension, ...], own: tuple[Any, ...], clock: Clock, key: jax.Array
-    ):
+    def __init__(self, agent: Any, extensions: tuple[Extension, ...], own: tuple, clock: Clock, key: jax.Array):
         self.agent, self.extensions, self.own, self.clock, self.key = agent, extensions, own, clock, key
 
     def _views(self, phase: str, state: Any, batch: Batch, net: Net | None = None, target: jax.Array | None = None):
@@ -123,6 +121,4 @@ def check_extensions(agent: Any, extensions: tuple[Extension, ...]) -> None:
             )
         lacking = sorted(need for need in extension.needs if not callable(vars(type(agent)).get(need)))
         if lacking:
-            raise CapabilityError(
-                f"{type(extension).__name__} needs {', '.join(lacking)}, which {name} does not define."
-            )
+            raise CapabilityError(f"{type(extension).__name__} needs {', '.join(lacking)}, which {name} has not.")

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 
 def huber(error: jax.Array, delta: jax.Array | float = 1.0) -> jax.Array:
-    """Huber 1964: e^2 / 2 within `delta`, linear with slope `delta` outside. DQN's error clipping (Mnih et al. 2015)."""
+    """Huber 1964: e^2 / 2 within `delta`, linear with slope `delta` outside; DQN's error clipping (Mnih 2015)."""
     small = jnp.minimum(jnp.abs(error), delta)
     return 0.5 * jnp.square(small) + delta * (jnp.abs(error) - small)
 

@@ -67,6 +67,20 @@ class GymnasiumEnv:
         if env is not source:
             env.close()
 
+    def with_options(self, episode_length: int | None, action_repeat: int) -> GymnasiumEnv:
+        """The same environment with a time limit (in repeated steps) and each action taken several times."""
+        if episode_length is None and action_repeat == 1:
+            return self
+
+        def make() -> Any:
+            from gymnasium.wrappers import TimeLimit
+
+            made = self._make()
+            env = _repeated(copy.deepcopy(made) if made is self.source else made, action_repeat)
+            return env if episode_length is None else TimeLimit(env, episode_length)
+
+        return GymnasiumEnv(make)
+
     def vector(self, n_envs: int, seed: int) -> GymnasiumVector:
         """Make `n_envs` copies that step together; copy i is seeded with `seed + i`.
 
@@ -150,6 +164,23 @@ def _first(space: Any) -> int:
     from gymnasium import spaces
 
     return int(space.start) if isinstance(space, spaces.Discrete) else 0
+
+
+def _repeated(env: Any, n: int) -> Any:
+    """Take each action `n` times and sum the rewards; the first end of the episode stops the repeats."""
+    import gymnasium
+
+    class Repeated(gymnasium.Wrapper):
+        def step(self, action: Any) -> Any:
+            total = 0.0
+            for _ in range(n):
+                obs, reward, terminated, truncated, info = self.env.step(action)
+                total += float(reward)
+                if terminated or truncated:
+                    break
+            return obs, total, terminated, truncated, info
+
+    return Repeated(env) if n > 1 else env
 
 
 def _flattened(env: Any) -> Any:

@@ -22,7 +22,7 @@ def read_curves(folder: str | Path) -> dict[str, Curve]:
     rows = read_csv(Path(folder) / "progress.csv")
     if not rows:
         raise CheckpointError(
-            f"{folder} has no progress.csv with an evaluation in it: it is no results folder, or new."
+            f"{folder} has no progress.csv with an evaluation in it: no results folder, or a new one."
         )
     steps = sorted({row["step"] for row in rows})
     curves = {}

@@ -77,10 +77,6 @@ class RunFolder:
         except OSError as error:
             raise CheckpointError(f"can't write {self.config_path}: {error.strerror}.") from error
 
-    def read_config(self) -> dict[str, Any]:
-        """Return what `config.json` holds."""
-        return json.loads(self.config_path.read_text())
-
     def append(self, row: Row) -> None:
         """Add a row to `progress.csv`; a column not seen before is added to the right, empty in earlier rows."""
         self._rows.append(row)
@@ -124,6 +120,19 @@ class RunFolder:
                 warnings.warn(problem)
             return False
         return True
+
+
+def read_config(folder: str | Path) -> dict[str, Any]:
+    """Return what the `config.json` of a results folder holds.
+
+    Raises:
+        CheckpointError: there is none, or it can't be read.
+    """
+    path = Path(folder) / "config.json"
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"there is no run in {folder}: can't read {path} ({error}).") from error
 
 
 def _refuse_other_files(path: Path) -> None:

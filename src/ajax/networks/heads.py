@@ -48,7 +48,7 @@ class QEnsemble(nn.Module):
 
 
 class QValuesEnsemble(nn.Module):
-    """Q_i(s, .) of `n_critics` independent critics: (n_critics, batch, n_actions), or of one action (n_critics, batch)."""
+    """Q_i(s, .) of independent critics: (n_critics, batch, n_actions), or of one action: (n_critics, batch)."""
 
     n_actions: int
     torso: Torso

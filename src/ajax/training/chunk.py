@@ -12,12 +12,12 @@ from flax import struct
 from ajax.core.keys import stream
 from ajax.core.records import Clock
 from ajax.core.spaces import to_box
-from ajax.training import normalise, off_policy, on_policy
+from ajax.training import normalise, off_policy, offline, on_policy
 from ajax.training.collect import transition, uniform
 from ajax.training.run import Finished, Run, Task
 
 LOOPS: dict[str, ModuleType] = {"off_policy": off_policy, "on_policy": on_policy}
-"""An agent's `loop`: the module whose `tick` runs it."""
+"""An agent's `loop`: the module whose `tick` runs it, where there is an environment to step."""
 
 NEVER = jnp.iinfo(jnp.int32).max
 
@@ -48,6 +48,11 @@ class Sanity:
     reward: jax.Array
 
 
+def loop_of(agent: Any, is_offline: bool) -> ModuleType:
+    """The module whose `tick` runs an agent."""
+    return offline if is_offline else LOOPS[agent.loop]
+
+
 def begin(agent: Any, task: Task, key: jax.Array) -> tuple[Run, Sanity]:
     """Make a run from its root key: environments reset, networks initialized, store empty."""
     env, obs = jax.vmap(task.env.reset)(jax.random.split(stream(key, "reset"), task.n_envs))
@@ -61,7 +66,7 @@ def begin(agent: Any, task: Task, key: jax.Array) -> tuple[Run, Sanity]:
         agent=state,
         env=env,
         obs=obs,
-        store=LOOPS[agent.loop].init_store(agent, row),
+        store=loop_of(agent, task.dataset is not None).init_store(agent, row),
         statistics=normalise.init(task.normalize, task.env.observation_space.shape, task.n_envs),
         own=tuple(e.init(agent, stream(key, f"extension {i}")) for i, e in enumerate(task.extensions)),
         episode_return=jnp.zeros(task.n_envs),
@@ -84,7 +89,7 @@ def chunk(
         horizon: environment steps of the whole run, float32.
         learn: False for warm-up ticks.
     """
-    loop = LOOPS[agent.loop]
+    loop = loop_of(agent, task.dataset is not None)
 
     @jax.jit  # traced once, here and in the loop below
     def tick(run: Run, t: jax.Array):

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 
-from ajax.core.agent import Agent
-from ajax.core.errors import CheckpointError, ConfigError
+from ajax.buffers.dataset import Dataset
+from ajax.core.agent import Agent, Sweep
+from ajax.core.errors import CapabilityError, CheckpointError, ConfigError
 from ajax.core.hooks import Extension, check_extensions
+from ajax.core.spaces import Discrete
 from ajax.environments import registry
 from ajax.environments.gymnasium import GymnasiumEnv
-from ajax.environments.wrappers import ActionRepeat, TimeLimit
+from ajax.environments.wrappers import ActionRepeat, FlattenObservation, TimeLimit, time_limit
 from ajax.logging import checkpoint
 from ajax.logging.backends import Logger
-from ajax.logging.folder import RunFolder
+from ajax.logging.folder import RunFolder, read_config
 from ajax.training.evaluate import Evaluation
 from ajax.training.host import HostLanes
 from ajax.training.lanes import Lanes
@@ -30,20 +32,12 @@ LONGEST_EPISODE = 10_000
 """Steps after which an evaluation cuts an episode of an environment without a time limit."""
 
 
-@runtime_checkable
-class Timed(Protocol):
-    """An environment that says after how many steps it cuts an episode."""
-
-    time_limit: int | None
-
-
 def train(
-    agent: Agent,
+    agent: Agent | Sweep,
     env: Any,
     steps: int,
     *,
     seeds: int | Iterable[int] = 1,
-    sweep: dict[str, Sequence[float]] | None = None,
     horizon: int | None = None,
     evaluations: int = 20,
     episodes: int = 16,
@@ -54,6 +48,7 @@ def train(
     action_repeat: int = 1,
     extensions: Sequence[Extension] = (),
     on_nan: Literal["stop", "warn"] = "stop",
+    dataset: Dataset | None = None,
     out: str | Path | None = None,
     checkpoint_seconds: float = 30.0,
     loggers: Sequence[Logger] = (),
@@ -62,13 +57,13 @@ def train(
     """Train an agent: every seed (and every value of a sweep) by one compiled program.
 
     Args:
-        agent: the configuration, such as `PPO(gamma=0.98)`.
+        agent: the configuration, such as `PPO(gamma=0.98)`, or a sweep: every combination of its values is trained
+            with every seed.
         env: a name (`"CartPole-v1"`, `"brax:ant"`, `"gymnasium:LunarLander-v3"`), an object of the `Env` protocol,
             or a `gymnasium.Env`.
         steps: environment steps of each seed. A tick is never cut, so that fewer may be taken, by less than a
             rollout; never more.
         seeds: how many (then 0, 1, ...), or the seeds themselves.
-        sweep: field: values. Every combination is trained with every seed.
         horizon: environment steps at which schedules end; `steps` unless the run is to be resumed beyond them.
         evaluations: how often to report, evenly spread, the last at the end.
         episodes: whole episodes in each evaluation; 0: none, the training episodes are reported.
@@ -79,6 +74,8 @@ def train(
         action_repeat: repeat each action this often, the rewards summed; a step is then one action.
         extensions: folded into the update in this order.
         on_nan: when a number is no longer finite, `"stop"` that seed (the others go on) or only `"warn"`.
+        dataset: learn offline, from these transitions alone: a step is then an update, and `env` is what the agent
+            is evaluated on.
         out: results folder; written as training goes, and what `resume` takes.
         checkpoint_seconds: least time between two checkpoints.
         loggers: also send every reported number to these.
@@ -95,8 +92,8 @@ def train(
     made = registry.make(env)
     if evaluations < 1:
         raise ConfigError(f"evaluations={evaluations} must be at least 1. To run no evaluation give episodes=0.")
-    agents, lane_seeds, labels = lanes_of(agent, seeds, sweep)
-    limit = episode_length or (made.time_limit if isinstance(made, Timed) else None) or LONGEST_EPISODE
+    agents, lane_seeds, labels = lanes_of(agent if isinstance(agent, Sweep) else Sweep(agent, {}), seeds)
+    limit = episode_length or time_limit(made) or LONGEST_EPISODE
     plan = Plan(
         agents=agents,
         seeds=lane_seeds,
@@ -115,20 +112,22 @@ def train(
         episode_length=episode_length,
         action_repeat=action_repeat,
         on_nan=on_nan,
+        offline=dataset is not None,
         extensions=tuple(extensions),
     )
     if steps < plan.steps_per_tick:
         raise ConfigError(
-            f"steps={steps}: {type(agent).__name__} takes {plan.steps_per_tick:,} environment steps at a time"
+            f"steps={steps}: {type(agents[0]).__name__} takes {plan.steps_per_tick:,} environment steps at a time"
             f" (n_envs times steps between updates). Ask for at least that many."
         )
-    task = make_task(plan, made)
+    task = make_task(plan, made, dataset)
     folder = RunFolder(out) if out is not None else None
     try:
         if folder:
             folder.write_config(plan.to_json())
-        session = Session(plan, engine(plan, task), folder, tuple(loggers), checkpoint_seconds)
+        session = Session(plan, engine(plan, task))
         session.begin()
+        session.record(folder, tuple(loggers), checkpoint_seconds)
         return session.train_to(steps, progress=progress)
     finally:
         if folder:
@@ -140,6 +139,7 @@ def resume(
     steps: int | None = None,
     *,
     env: Any = None,
+    dataset: Dataset | None = None,
     checkpoint_seconds: float = 30.0,
     loggers: Sequence[Logger] = (),
     progress: bool = True,
@@ -150,6 +150,7 @@ def resume(
         out: the folder.
         steps: environment steps in all; those first asked for unless given.
         env: the environment, where it was given as an object that `config.json` can't name.
+        dataset: what an offline run learns from, again.
         checkpoint_seconds, loggers, progress: as for `train`.
 
     Raises:
@@ -157,7 +158,8 @@ def resume(
         FolderInUse: another process runs it.
     """
     with RunFolder(out, resume=True) as folder:
-        session = open_session(folder, env, tuple(loggers), checkpoint_seconds)
+        session = open_session(folder.path, env, dataset)
+        session.record(folder, tuple(loggers), checkpoint_seconds)
         return session.train_to(steps or session.plan.horizon, progress=progress)
 
 
@@ -167,10 +169,7 @@ def load(out: str | Path, *, env: Any = None) -> Result:
     Raises:
         CheckpointError: there is none, or it does not fit.
     """
-    with RunFolder(out, resume=True) as folder:
-        session = open_session(folder, env, (), np.inf)
-        session.folder = None
-        return Result(session)
+    return Result(open_session(Path(out), env))
 
 
 def evaluate(out: str | Path, *, episodes: int = 100, env: Any = None) -> Evaluation:
@@ -181,60 +180,58 @@ def evaluate(out: str | Path, *, episodes: int = 100, env: Any = None) -> Evalua
     """
     if episodes < 1:
         raise ConfigError(f"episodes={episodes} must be at least 1.")
-    with RunFolder(out, resume=True) as folder:
-        session = open_session(folder, env, (), np.inf, episodes=episodes)
-        return session.lanes.evaluate(session.tick)
+    return open_session(Path(out), env).evaluate(episodes)
 
 
-def open_session(
-    folder: RunFolder, env: Any, loggers: tuple[Logger, ...], checkpoint_seconds: float, episodes: int | None = None
-) -> Session:
-    """The session of a results folder, where its newest checkpoint left it, or at its start if there is none yet."""
-    plan = Plan.from_json(folder.read_config())
+def open_session(folder: Path, env: Any = None, dataset: Dataset | None = None) -> Session:
+    """The session of a results folder, where its newest checkpoint left it, or at its start if there is none yet.
+
+    Only reads, so that a run that is under way may be looked at.
+    """
+    plan = Plan.from_json(read_config(folder))
     if env is None and plan.env_id is None:
         raise CheckpointError(
-            f"{folder.path} was trained on {plan.env_name}, an object made in Python. Resume it from Python:"
+            f"{folder} was trained on {plan.env_name}, an object made in Python. Open it from Python:"
             " ajax.resume(folder, env=...)."
         )
-    task = make_task(plan, registry.make(plan.env_id if env is None else env))
-    session = Session(plan, engine(plan, task, episodes), folder, loggers, checkpoint_seconds)
-    saved = folder.path / "checkpoints"
-    if not checkpoint.checkpoints(saved):
+    task = make_task(plan, registry.make(plan.env_id if env is None else env), dataset)
+    session = Session(plan, engine(plan, task))
+    saved = folder / "checkpoints"
+    if checkpoint.checkpoints(saved):
+        session.restore(*checkpoint.load(saved, like=session.lanes.expected()))
+    else:
         session.begin()
-        return session
-    tree, meta = checkpoint.load(checkpoint.latest(saved), like=session.lanes.expected())
-    session.restore(tree, meta)
-    folder.rewrite(session.rows())
     return session
 
 
-def make_task(plan: Plan, env: Any) -> Task:
+def make_task(plan: Plan, env: Any, dataset: Dataset | None = None) -> Task:
     """The environment with the plan's options, checked against the agent.
 
     Raises:
         SpaceError: the agent can't act in it.
-        CapabilityError: an extension and the agent don't fit.
+        CapabilityError: an extension and the agent, or a dataset and the agent, don't fit.
+        ConfigError: the dataset does not fit the environment.
     """
+    agent: Any = plan.agents[0]
+    if plan.offline and agent.loop != "off_policy":
+        raise CapabilityError(f"{type(agent).__name__} learns from what it collects itself, not from a dataset.")
     if isinstance(env, GymnasiumEnv):
         env = env.with_options(plan.episode_length, plan.action_repeat)
     else:
-        if plan.action_repeat > 1:
-            env = ActionRepeat(env, plan.action_repeat)
-        if plan.episode_length is not None:
-            env = TimeLimit(env, plan.episode_length)
-    agent: Any = plan.agents[0]
-    n_envs = agent.replay.n_envs if agent.loop == "off_policy" else agent.rollout.n_envs
+        env = ActionRepeat(env, plan.action_repeat) if plan.action_repeat > 1 else env
+        env = TimeLimit(env, plan.episode_length) if plan.episode_length is not None else env
+        env = FlattenObservation(env) if isinstance(env.observation_space, Discrete) else env
+    n_envs = agent.rollout.n_envs if agent.loop == "on_policy" else agent.replay.n_envs
     task = Task(env, n_envs, plan.normalize, plan.extensions)
     agent.check_spaces(task.spec)
     check_extensions(agent, plan.extensions)
-    return task
+    return task if dataset is None else task.replace(dataset=dataset.store(task.spec))
 
 
-def engine(plan: Plan, task: Task, episodes: int | None = None) -> Any:
+def engine(plan: Plan, task: Task) -> Any:
     """What advances the runs: compiled whole, or a host loop around a Gymnasium environment."""
     kind = HostLanes if isinstance(task.env, GymnasiumEnv) else Lanes
-    episodes = plan.episodes if episodes is None else episodes
-    return kind(list(plan.agents), list(plan.seeds), task, float(plan.horizon), episodes, plan.limit)
+    return kind(list(plan.agents), list(plan.seeds), task, float(plan.horizon), plan.episodes, plan.limit)
 
 
 def _whole(name: str, value: Any) -> int:

@@ -19,7 +19,7 @@ from ajax.core.records import Batch, Clock
 from ajax.core.spaces import Space, to_box
 from ajax.environments.gymnasium import GymnasiumVector, HostStep
 from ajax.training import normalise, off_policy
-from ajax.training.chunk import LOOPS, NEVER, Report, Sanity, finite
+from ajax.training.chunk import NEVER, Report, Sanity, finite, loop_of
 from ajax.training.collect import count_episodes, transition, uniform
 from ajax.training.evaluate import Evaluation
 from ajax.training.programs import compile_soon, numbers
@@ -42,9 +42,8 @@ class HostLanes:
         spaces = Spaces(self.env.observation_space, self.env.action_space)
         self.task = numbers(task.replace(env=spaces))
         self.agents, self.horizon, self.limit = [numbers(a) for a in agents], jnp.float32(horizon), limit
-        self.static_agent, self.episodes = agents[0], episodes
-        self.loop = LOOPS[agents[0].loop]
-        self.warmup = self.loop.warmup_ticks(agents[0])
+        self.static_agent, self.offline = agents[0], task.dataset is not None
+        self.warmup = loop_of(agents[0], self.offline).warmup_ticks(agents[0])
         self.vectors: list[GymnasiumVector] = [self.env.vector(task.n_envs, 10_000 * seed) for seed in seeds]
         if episodes:
             self.env.vector(episodes, 0).close()  # fails here, not at the first evaluation
@@ -91,6 +90,10 @@ class HostLanes:
         return Report(means, bad, total, np.asarray(finite(self.runs[lane].agent)))
 
     def _tick(self, lane: int, tick: int, learn: bool) -> tuple[dict[str, Any], Finished]:
+        if self.offline:
+            args = self.agents[lane], self.task, self.runs[lane], (), jnp.int32(tick), self.horizon
+            self.runs[lane], metrics = self._call(_learn, *args, learn=True, donate=(2,))
+            return metrics, Finished.none()
         agent, vector = self.static_agent, self.vectors[lane]
         on_policy = agent.loop == "on_policy"
         n_steps = agent.rollout.n_steps if on_policy else agent.replay.steps
@@ -119,16 +122,16 @@ class HostLanes:
             self._programs[function, learn] = compiled.result()
         return self._programs[function, learn](*args)
 
-    def evaluate(self, tick: int) -> Evaluation:
+    def evaluate(self, tick: int, episodes: int) -> Evaluation:
         """Evaluate every run on fresh copies of the environment, seeded by lane and tick."""
-        outcomes = [self._evaluate(lane, tick) for lane in range(self.n)]
+        outcomes = [self._evaluate(lane, tick, episodes) for lane in range(self.n)]
         return Evaluation(*(np.stack(x) for x in zip(*outcomes, strict=True)))
 
-    def _evaluate(self, lane: int, tick: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _evaluate(self, lane: int, tick: int, episodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         seed = np.random.SeedSequence([self.seeds[lane], tick, 1]).generate_state(1)[0]
-        vector = self.env.vector(self.episodes, int(seed))
+        vector = self.env.vector(episodes, int(seed))
         obs = vector.reset()
-        returns, lengths, done = np.zeros(self.episodes), np.zeros(self.episodes), np.zeros(self.episodes, bool)
+        returns, lengths, done = np.zeros(episodes), np.zeros(episodes), np.zeros(episodes, bool)
         run = self.runs[lane].replace(store=(), env=(), own=(), obs=())
         for t in range(self.limit):
             args = self.agents[lane], self.task, run, jnp.asarray(obs), jnp.int32(tick), jnp.int32(t)
@@ -183,7 +186,7 @@ def _begin(agent: Any, task: Task, key: jax.Array, obs: jax.Array) -> Run:
         agent=agent.init(task.spec, stream(key, "init")),
         env=(),
         obs=obs,
-        store=LOOPS[agent.loop].init_store(agent, row),
+        store=loop_of(agent, task.dataset is not None).init_store(agent, row),
         statistics=normalise.init(task.normalize, task.spec.observation.shape, task.n_envs),
         own=tuple(e.init(agent, stream(key, f"extension {i}")) for i, e in enumerate(task.extensions)),
         episode_return=zeros,
@@ -196,7 +199,7 @@ def _act(
 ) -> tuple[jax.Array, jax.Array, dict]:
     key = stream(jax.random.fold_in(stream(jax.random.fold_in(run.key, tick), "collect"), i), "act")
     if learn:
-        clock = _clock(LOOPS[agent.loop], agent, tick, i, task.n_envs, horizon)
+        clock = _clock(loop_of(agent, False), agent, tick, i, task.n_envs, horizon)
         action, extras = agent.act(run.agent, normalise.inputs(run.statistics, run.obs), key, clock, True)
     else:
         action, extras = uniform(task, key), {}
@@ -211,12 +214,16 @@ def _greedy(agent: Any, task: Task, run: Run, obs: jax.Array, tick: jax.Array, t
 
 
 def _learn(
-    agent: Any, task: Task, run: Run, rollout: Batch, tick: jax.Array, horizon: jax.Array, learn: bool
+    agent: Any, task: Task, run: Run, rollout: Any, tick: jax.Array, horizon: jax.Array, learn: bool
 ) -> tuple[Run, dict]:
     """What a tick does after its rows (steps, n_envs, ...) are there."""
-    loop = LOOPS[agent.loop]
-    key = stream(jax.random.fold_in(run.key, tick), "learn")
+    loop = loop_of(agent, task.dataset is not None)
+    key = jax.random.fold_in(run.key, tick)
     clock = _clock(loop, agent, tick, 0, task.n_envs, horizon)
+    if task.dataset is not None:
+        run, metrics, _ = loop.tick(agent, task, run, key, clock, learn)
+        return run, metrics
+    key = stream(key, "learn")
     if agent.loop == "on_policy":
         return loop.learn_from(agent, task, run, rollout, key, clock)
     run, _ = jax.lax.scan(lambda run, row: (off_policy.keep(task, run, row), None), run, rollout)

@@ -49,14 +49,13 @@ class Lanes:
         self.mesh = None if self.apart else _mesh(self.n, devices)
         self.task, self.horizon, self.limit = numbers(task), jnp.float32(horizon), jnp.int32(limit)
         self.agents, self.keys = [numbers(agent) for agent in agents], [seed_key(seed) for seed in seeds]
-        self.loop = chunk.LOOPS[agents[0].loop]
-        self.warmup = self.loop.warmup_ticks(agents[0])
+        self.warmup = chunk.loop_of(agents[0], task.dataset is not None).warmup_ticks(agents[0])
         if not self.apart:
             self.agents, self.keys = [self._spread(_stack(self.agents))], [self._spread(_stack(self.keys))]
         self._avals = shapes(self._batched(chunk.begin, (0, None, 0)), self.agents[0], self.task, self.keys[0])[0]
         self._begin = self._compile(chunk.begin, (0, None, 0), self.agents[0], self.task, self.keys[0], quick=True)
         self._chunks = {learn: self._compile_chunk(learn) for learn in ([False, True] if self.warmup else [True])}
-        self._evaluate = self._compile_evaluation(episodes) if episodes else None
+        self._evaluations = {episodes: self._compile_evaluation(episodes)} if episodes else {}
         self.runs: list[Any] = []
 
     def begin(self) -> chunk.Sanity:
@@ -68,9 +67,8 @@ class Lanes:
 
     def wait(self) -> None:
         """Return once every program is compiled."""
-        for program in (*self._chunks.values(), self._evaluate):
-            if program is not None:
-                program.result()
+        for program in (*self._chunks.values(), *self._evaluations.values()):
+            program.result()
 
     def advance(self, first: int, n: int, active: np.ndarray) -> chunk.Report:
         """Advance the `active` (lanes,) runs by ticks first .. first + n - 1; returns a report, arrays (lanes,).
@@ -88,10 +86,11 @@ class Lanes:
         reports = dict(zip(which, _workers.map(go, which), strict=True))
         return self._gather([reports.get(i, reports[which[0]]) for i in range(len(self.runs))])
 
-    def evaluate(self, tick: int) -> evaluate.Evaluation:
+    def evaluate(self, tick: int, episodes: int) -> evaluate.Evaluation:
         """Evaluate every run as it stands at `tick`; returns arrays (lanes, episodes)."""
-        assert self._evaluate is not None
-        program = self._evaluate.result()
+        if episodes not in self._evaluations:
+            self._evaluations[episodes] = self._compile_evaluation(episodes)
+        program = self._evaluations[episodes].result()
 
         def go(i: int) -> evaluate.Evaluation:
             return jax.block_until_ready(program(self.agents[i], self.task, self.runs[i], jnp.int32(tick), self.limit))
@@ -157,9 +156,8 @@ class _Program:
             return function(*args)
         specs = tuple(PartitionSpec("lane") if axis == 0 else PartitionSpec() for axis in axes)
         batched = jax.vmap(function, in_axes=axes)
-        return jax.shard_map(batched, mesh=mesh, in_specs=specs, out_specs=PartitionSpec("lane"), check_vma=False)(
-            *args
-        )
+        out = PartitionSpec("lane")
+        return jax.shard_map(batched, mesh=mesh, in_specs=specs, out_specs=out, check_vma=False)(*args)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Program) and self.identity == other.identity

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import jax
 
 import ajax
-from ajax.core.agent import Agent
+from ajax.core.agent import Agent, Sweep
 from ajax.core.config import assign, resolve
 from ajax.core.errors import ConfigError, did_you_mean
 from ajax.core.hooks import Extension
 from ajax.core.serialize import from_dict, to_dict
-from ajax.training.chunk import LOOPS
+from ajax.training.chunk import loop_of
 from ajax.training.normalise import Normalize
 
 FORMAT = 1
@@ -40,6 +40,7 @@ class Plan:
         episode_length: time limit put on the environment, or None.
         action_repeat: how often the environment repeats each action.
         on_nan: what to do when a number is no longer finite.
+        offline: whether it learns from a dataset; a step is then an update.
         extensions: the stack.
     """
 
@@ -56,6 +57,7 @@ class Plan:
     episode_length: int | None
     action_repeat: int
     on_nan: str
+    offline: bool = False
     extensions: tuple[Extension, ...] = ()
 
     def __post_init__(self):
@@ -73,12 +75,13 @@ class Plan:
     @property
     def names(self) -> list[str]:
         """What each lane is called."""
-        return [f"{label}, seed {seed}" if label else f"seed {seed}" for label, seed in zip(self.labels, self.seeds)]
+        pairs = zip(self.labels, self.seeds, strict=True)
+        return [f"{label}, seed {seed}" if label else f"seed {seed}" for label, seed in pairs]
 
     @property
     def steps_per_tick(self) -> int:
         """Environment steps that a lane takes at a time."""
-        return LOOPS[self.agents[0].loop].steps_per_tick(self.agents[0])
+        return loop_of(self.agents[0], self.offline).steps_per_tick(self.agents[0])
 
     @property
     def title(self) -> str:
@@ -123,9 +126,7 @@ class Plan:
         return cls(**values)
 
 
-def lanes_of(
-    agent: Agent, seeds: int | Iterable[int], sweep: dict[str, Sequence[float]] | None
-) -> tuple[tuple[Agent, ...], tuple[int, ...], tuple[str, ...]]:
+def lanes_of(sweep: Sweep, seeds: int | Iterable[int]) -> tuple[tuple[Agent, ...], tuple[int, ...], tuple[str, ...]]:
     """Every combination of a sweep's values, times the seeds: agents, seeds and labels, one a lane.
 
     Raises:
@@ -139,9 +140,10 @@ def lanes_of(
     seeds = tuple(int(seed) for seed in seeds)
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise ConfigError(f"seeds={list(seeds)} must be one or more different numbers, none negative.")
-    combinations = [dict(zip(sweep or {}, values)) for values in itertools.product(*(sweep or {}).values())]
+    agent, fields = sweep.agent, sweep.values
+    combinations = [dict(zip(fields, values, strict=True)) for values in itertools.product(*fields.values())]
     if not combinations:
-        raise ConfigError(f"sweep={sweep} has a field without values. Give at least one value each.")
+        raise ConfigError(f"sweep({fields}) has a field without values. Give at least one value each.")
     agents, labels = [], []
     structure = None
     for values in combinations:
@@ -150,11 +152,11 @@ def lanes_of(
         variant = assign(agent, values)
         structure = structure or jax.tree.structure(variant)
         if jax.tree.structure(variant) != structure:
-            raise ConfigError(f"sweep={sweep}: one program runs all values, so each must be of one kind.")
+            raise ConfigError(f"sweep({fields}): one program runs all values, so each must be of one kind.")
         agents.append(variant)
         labels.append(", ".join(f"{name}={value:g}" for name, value in values.items()))
-    lanes = [(variant, seed, label) for variant, label in zip(agents, labels) for seed in seeds]
-    return tuple(zip(*lanes))  # type: ignore[return-value]
+    n = len(seeds)
+    return tuple(a for a in agents for _ in seeds), seeds * len(agents), tuple(x for x in labels for _ in range(n))
 
 
 def _require_number(agent: Agent, name: str, value: Any) -> None:

@@ -14,6 +14,7 @@ from ajax.core.spaces import to_box
 from ajax.training import normalise
 
 if TYPE_CHECKING:
+    from ajax.training.evaluate import Evaluation
     from ajax.training.session import Session
 
 
@@ -100,6 +101,10 @@ class Result:
         from ajax.logging.plots import learning_curve
 
         return learning_curve(self.session.curves(), path, title=self.session.plan.title)
+
+    def evaluate(self, episodes: int = 100) -> Evaluation:
+        """Run whole episodes of the greedy policy; arrays (lanes, episodes)."""
+        return self.session.evaluate(episodes)
 
     def save(self, folder: str | Path) -> Path:
         """Write a results folder: config, curves, plot and a checkpoint to resume from; returns its path.

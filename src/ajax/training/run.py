@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from ajax.buffers.replay import Store
 from ajax.core.records import Spec
 from ajax.training.normalise import Normalize, Statistics
 
@@ -48,12 +49,14 @@ class Task:
         n_envs: environments stepped in parallel.
         normalize: what is normalized.
         extensions: the stack, folded in order.
+        dataset: what to learn from offline, a `ajax.buffers.replay.Store`, or None.
     """
 
     env: Any
     n_envs: int = struct.field(pytree_node=False)
     normalize: Normalize = Normalize()
     extensions: tuple[Any, ...] = ()
+    dataset: Store | None = None
 
     @property
     def spec(self) -> Spec:

@@ -12,9 +12,11 @@ import numpy as np
 
 from ajax.core.errors import CheckpointError, ConfigError, EnvironmentFault
 from ajax.logging import checkpoint
+from ajax.logging.backends import Logger
 from ajax.logging.folder import RunFolder
 from ajax.logging.progress import Progress
 from ajax.training.chunk import NEVER, Report, Sanity
+from ajax.training.evaluate import Evaluation
 from ajax.training.interrupts import Interrupts
 from ajax.training.plan import Plan
 from ajax.training.result import Result
@@ -51,20 +53,31 @@ class Session:
     Args:
         plan: what is trained.
         lanes: an engine, `Lanes` or `HostLanes`.
-        folder: results folder, or None to keep everything in memory.
-        loggers: further places that metrics go to.
-        checkpoint_seconds: least time between two checkpoints.
     """
 
-    def __init__(self, plan: Plan, lanes: Any, folder: RunFolder | None, loggers: tuple, checkpoint_seconds: float):
-        self.plan, self.lanes, self.folder, self.loggers = plan, lanes, folder, loggers
-        self.checkpoint_seconds = checkpoint_seconds
+    def __init__(self, plan: Plan, lanes: Any):
+        self.plan, self.lanes = plan, lanes
         self.tick, self.seconds = 0, 0.0
         self.history: list[Row] = []
         self.stopped: dict[int, str] = {}
         self.interrupted = False
         self.since = Interval(lanes.n)
-        self._saved_at = -np.inf
+        self.folder: RunFolder | None = None
+        self.loggers: tuple[Logger, ...] = ()
+        self.checkpoint_seconds, self._saved_at = np.inf, -np.inf
+
+    def record(self, folder: RunFolder | None, loggers: tuple[Logger, ...], checkpoint_seconds: float) -> None:
+        """Write to a results folder and to loggers from here on, with a checkpoint at once.
+
+        Args:
+            folder: results folder, or None to keep everything in memory.
+            loggers: further places that metrics go to.
+            checkpoint_seconds: least time between two checkpoints.
+        """
+        self.folder, self.loggers, self.checkpoint_seconds = folder, loggers, checkpoint_seconds
+        if folder:
+            folder.rewrite(self.rows())
+            self.save()
 
     @property
     def step(self) -> int:
@@ -78,8 +91,6 @@ class Session:
             EnvironmentFault: the environment's first observation or step is not finite.
         """
         check_sanity(self.lanes.begin(), self.plan.env_name)
-        if self.folder:
-            self.save()
 
     def train_to(self, steps: int, *, progress: bool = True) -> Result:
         """Train until `steps` environment steps in all, or until interrupted.
@@ -155,7 +166,7 @@ class Session:
         returns = lengths = np.full(n, np.nan)
         metrics = self.since.metrics()
         if self.plan.episodes:
-            outcome = self.lanes.evaluate(self.tick)
+            outcome = self.evaluate(self.plan.episodes)
             returns, lengths = outcome.returns.mean(1), outcome.lengths.mean(1)
             metrics["evaluation/unfinished"] = 1.0 - outcome.finished.mean(1)
         else:
@@ -191,7 +202,7 @@ class Session:
             self._log(f"done at step {self.step:,} after {self.seconds:.1f} s")
 
     def save(self) -> None:
-        """Write a checkpoint. A failure (disk full) is reported and kept in the folder's `problems`; training goes on."""
+        """Write a checkpoint. A failure (disk full) is reported and kept in `folder.problems`; training goes on."""
         assert self.folder is not None
         try:
             checkpoint.save(self.folder.path / "checkpoints", self.lanes.tree(), self.meta(), step=self.step)
@@ -216,8 +227,12 @@ class Session:
         self.lanes.load(tree)
         self.tick, self.seconds = meta["tick"], meta["seconds"]
         self.history = [Row.from_json(row) for row in meta["history"]]
-        self.stopped = {lane: text for lane, text in meta["stopped"]}
+        self.stopped = dict(meta["stopped"])
         self.since = Interval.from_json(meta["since"])
+
+    def evaluate(self, episodes: int) -> Evaluation:
+        """Evaluate the runs as they stand; arrays (lanes, episodes)."""
+        return self.lanes.evaluate(self.tick, episodes)
 
     def save_to(self, path: str | Path) -> Path:
         """Write a finished training to a results folder of its own."""
@@ -235,13 +250,8 @@ class Session:
 
     def _lines(self, row: Row) -> list[dict[str, Any]]:
         return [
-            {
-                "step": row.step,
-                "label": self.plan.labels[i],
-                "seed": self.plan.seeds[i],
-                "return": float(row.returns[i]),
-            }
-            | {"length": float(row.lengths[i]), "seconds": round(row.seconds, 2)}
+            {"step": row.step, "label": self.plan.labels[i], "seed": self.plan.seeds[i]}
+            | {"return": float(row.returns[i]), "length": float(row.lengths[i]), "seconds": round(row.seconds, 2)}
             | {name: float(values[i]) for name, values in sorted(row.metrics.items())}
             for i in range(self.lanes.n)
         ]
@@ -250,10 +260,8 @@ class Session:
         """Label: steps (evaluations,) and returns (seeds, evaluations); one label a value of a sweep."""
         steps = np.array([row.step for row in self.history])
         returns = np.stack([row.returns for row in self.history], 1)
-        labels = self.plan.labels
-        return {
-            label: (steps, returns[[i for i, x in enumerate(labels) if x == label]]) for label in dict.fromkeys(labels)
-        }
+        labels = np.array(self.plan.labels)
+        return {label: (steps, returns[labels == label]) for label in dict.fromkeys(self.plan.labels)}
 
     def plot(self, path: Path) -> None:
         """Draw the learning curve to a file; a failure is reported like a checkpoint's."""
