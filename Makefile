@@ -22,12 +22,13 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 \
 
 WORKERS ?= 2
 PYTEST := $(PY) -m pytest -n $(WORKERS)
-FAST := -m "not slow" --ignore=tests/conformance
+# The fast tests run little and compile much, so that the cheapest code is the quickest.
+FAST := XLA_FLAGS=--xla_backend_optimization_level=0 $(PYTEST) -m "not slow" --ignore=tests/conformance
 COVER := --cov=ajax --cov-report= --cov-fail-under=0
 
 # The fast tests in three shards: the third runs whatever the first two don't name, so a new file always runs somewhere.
-SHARD_1 := tests/agents tests/extensions
-SHARD_2 := tests/training tests/environments tests/probing
+SHARD_1 := tests/agents tests/training tests/core
+SHARD_2 := tests/environments tests/extensions tests/probing
 SHARD_3 := tests $(addprefix --ignore=,$(SHARD_1) $(SHARD_2))
 SLOW_SHARDS := 6
 
@@ -52,16 +53,16 @@ demo: $(VENV)/.core ## train PPO on CartPole with 4 seeds and draw its learning 
 
 .PHONY: test
 test: $(VENV)/.dev ## run the fast tests
-	$(PYTEST) $(FAST)
+	$(FAST)
 
 .PHONY: test-1 test-2 test-3
 test-1 test-2 test-3: test-%: $(VENV)/.dev ## run one third of the fast tests, recording coverage (CI)
-	COVERAGE_FILE=.coverage.$* $(PYTEST) $(FAST) $(COVER) $(wildcard $(filter-out --%,$(SHARD_$*))) \
+	COVERAGE_FILE=.coverage.$* $(FAST) $(COVER) $(wildcard $(filter-out --%,$(SHARD_$*))) \
 	$(filter --%,$(SHARD_$*))
 
 .PHONY: coverage
 coverage: $(VENV)/.dev ## run the fast tests under coverage; fails under 90 %
-	$(PYTEST) $(FAST) $(COVER)
+	$(FAST) $(COVER)
 	$(PY) -m coverage report --skip-covered
 
 .PHONY: coverage-combine
@@ -112,7 +113,7 @@ ci-slow: $(VENV)/.dev ## run the slow tests: those that train
 
 .PHONY: ci-slow-shard
 ci-slow-shard: $(VENV)/.dev ## run the slow tests of SHARD=0..5 (CI)
-	AJAX_TEST_SHARD=$(SHARD)/$(SLOW_SHARDS) $(PYTEST) -m slow
+	AJAX_TEST_SHARD=$(SHARD)/$(SLOW_SHARDS) $(PYTEST) -m slow || [ $$? -eq 5 ]  # 5: an empty shard
 
 .PHONY: ci-all
 ci-all: ci ci-slow ## the pull request's gate and the slow tests
