@@ -61,8 +61,9 @@ def test_every_environment_returns_what_it_declares_and_its_state_can_be_carried
     env = GymnaxEnv.of(name)
     key = jax.eval_shape(lambda: jax.random.key(0))
     action = jax.eval_shape(lambda: env.action_space.zeros())
-    state, obs = jax.eval_shape(lambda env, key: env.reset(key), env, key)
-    next_state, step = jax.eval_shape(lambda env, key, s, a: env.step(key, s, a), env, key, state, action)
+    with jax.numpy_rank_promotion("allow"):  # some of gymnax's own code relies on it
+        state, obs = jax.eval_shape(lambda env, key: env.reset(key), env, key)
+        next_state, step = jax.eval_shape(lambda env, key, s, a: env.step(key, s, a), env, key, state, action)
     for observation in (obs, step.obs):
         assert (observation.shape, observation.dtype) == (env.observation_space.shape, env.observation_space.dtype)
     assert (step.reward.shape, step.reward.dtype) == ((), jnp.float32)

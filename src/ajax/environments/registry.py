@@ -64,12 +64,12 @@ def make(env: Any) -> Env | GymnasiumEnv:
         return _by_name(env)
     if isinstance(env, GymnasiumEnv):
         return env
-    libraries = _libraries(env if isinstance(env, type) else type(env))
-    if "gymnasium" in libraries:
+    made_by = libraries(env if isinstance(env, type) else type(env))
+    if "gymnasium" in made_by:
         return GymnasiumEnv(env)
     if isinstance(env, type) or not hasattr(env, "step"):
         return _from_factory(env)
-    return GymnaxEnv.of(env) if "gymnax" in libraries else as_env(env)
+    return GymnaxEnv.of(env) if "gymnax" in made_by else as_env(env)
 
 
 def identify(env: Any) -> str | None:
@@ -85,7 +85,7 @@ def title(env: Any) -> str:
     if isinstance(env, str):
         return env
     cls = env if isinstance(env, type) else type(env)
-    return env.spec.id if "gymnasium" in _libraries(cls) and cls is not env and env.spec else cls.__name__
+    return env.spec.id if "gymnasium" in libraries(cls) and cls is not env and env.spec else cls.__name__
 
 
 def names() -> list[Suite]:
@@ -97,6 +97,11 @@ def names() -> list[Suite]:
     missing = _missing("playground")
     suites.append(Suite("playground", () if missing else tuple(playground.names()), missing))
     return suites
+
+
+def libraries(cls: type) -> set[str]:
+    """Return the top-level packages that a class and its bases come from."""
+    return {base.__module__.partition(".")[0] for base in cls.__mro__}
 
 
 def _by_name(name: str) -> Env | GymnasiumEnv:
@@ -127,15 +132,11 @@ def _missing(suite: str) -> str:
     return f"pip install 'ajax-agents[{suite}]'"
 
 
-def _libraries(cls: type) -> set[str]:
-    return {base.__module__.partition(".")[0] for base in cls.__mro__}
-
-
 def _from_factory(factory: Any) -> Env | GymnasiumEnv:
     if not callable(factory):
         return as_env(factory)
     made = factory()
-    return GymnasiumEnv(factory) if "gymnasium" in _libraries(type(made)) else make(made)
+    return GymnasiumEnv(factory) if "gymnasium" in libraries(type(made)) else make(made)
 
 
 def _load_class(where: str, name: str) -> Any:

@@ -59,19 +59,29 @@ def as_env(env: Any) -> Env:
             f"{_name(env)} has no {' and no '.join(missing)}. An environment has the members {', '.join(members)}: "
             "see ajax.environments.Env."
         )
-    if jax.tree_util.all_leaves([env]):
-        try:
-            hash(env)
-        except TypeError:
-            raise EnvironmentFault(
-                f"{_name(env)} can't be hashed, which a static part of a compiled program must be. Define `__hash__` "
-                "beside `__eq__`, or declare the class with flax.struct.dataclass."
-            ) from None
-        env = Static(env)
+    env = hold(env)
     faults = declared_faults(env)
     if faults:
-        raise EnvironmentFault(f"{_name(env)}: {faults[0]} `ajax.environments.check_env` lists every fault.")
+        raise EnvironmentFault(f"{_name(env)}: {' '.join(faults)} `ajax check-env` looks further.")
     return env
+
+
+def hold(env: Any) -> Any:
+    """Return `env` itself where it is a pytree, else held in `Static`.
+
+    Raises:
+        EnvironmentFault: the object can't be hashed.
+    """
+    if not jax.tree_util.all_leaves([env]):
+        return env
+    try:
+        hash(env)
+    except TypeError:
+        raise EnvironmentFault(
+            f"{_name(env)} can't be hashed, which a static part of a compiled program must be. Define `__hash__` "
+            "beside `__eq__`, or declare the class with flax.struct.dataclass."
+        ) from None
+    return Static(env)
 
 
 def declared_faults(env: Env) -> list[str]:
