@@ -1,0 +1,321 @@
+"""Planted faults: a probe that has never caught a bug has not shown that it can.
+
+A fault is one edit of the source. It is planted in a scratch copy of the repository, never in the checkout; the tests
+that should notice run there, with the compile cache off; a fault that none of them notices has survived.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import csv
+import dataclasses
+import hashlib
+import json
+import os
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from ajax.core.errors import ConfigError, unknown_name
+
+PACKAGE = Path("src/ajax")  # faults are planted under it
+SKIPPED = shutil.ignore_patterns(
+    ".git", "__pycache__", ".venv", "*.egg-info", ".hypothesis", ".*_cache", "runs", "results", "site", "*.pyc"
+)
+MEMORY = 3.0  # GiB that one run of probes is taken to need
+SECONDS = 900.0  # after which a run is stopped
+
+Status = Literal["caught", "survived", "timed out"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """One edit, and the tests that notice it.
+
+    Attributes:
+        id: unique over all catalogues.
+        path: the file, under src/ajax.
+        old: text that occurs exactly once in it.
+        new: what replaces it.
+        catches: the pytest nodes that fail with the fault planted, relative to the folder of tests.
+        mistake: the named mistake that a probe should report; empty where none fits.
+    """
+
+    id: str
+    path: str
+    old: str
+    new: str
+    catches: tuple[str, ...]
+    mistake: str = ""
+
+    def applied(self, source: str) -> str:
+        """Return the file's text with the fault planted.
+
+        Raises:
+            RuntimeError: `old` doesn't occur exactly once, or the edit changes nothing.
+        """
+        count = source.count(self.old)
+        if count != 1 or self.old == self.new:
+            why = f"its old text occurs {count} times" if count != 1 else "it changes nothing"
+            raise RuntimeError(f"fault {self.id!r} can't be planted in {self.path}: {why}; update its line")
+        return source.replace(self.old, self.new)
+
+    def digest(self, root: Path) -> str:
+        """Return a hash of the fault and the file that it changes: what a result stays valid for."""
+        text = json.dumps(dataclasses.asdict(self)) + (root / PACKAGE / self.path).read_text()
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What planting a fault came to.
+
+    Attributes:
+        id: the fault's.
+        status: whether a listed node failed.
+        nodes: the nodes that failed, separated by blanks.
+        silent: the listed nodes that passed all the same.
+        named: the mistakes that the failing probes' messages named, separated by " | ".
+        right: "yes" if the fault's own mistake is among them, "no" if not, empty if it has none.
+        seconds: wall time of the tests.
+        digest: see `Fault.digest`.
+    """
+
+    id: str
+    status: Status
+    nodes: str
+    silent: str
+    named: str
+    right: str
+    seconds: float
+    digest: str
+
+
+def load_catalogue(folder: str | Path) -> dict[str, Fault]:
+    """Return the faults of every `*.jsonl` in a folder, by id.
+
+    Raises:
+        ConfigError: two faults have one id.
+    """
+    faults: dict[str, Fault] = {}
+    for file in sorted(Path(folder).glob("*.jsonl")):
+        for line in filter(str.strip, file.read_text().splitlines()):
+            fields = json.loads(line)
+            fault = Fault(**{**fields, "catches": tuple(fields["catches"])})
+            if fault.id in faults:
+                raise ConfigError(
+                    f"{file.name}: there is another fault {fault.id!r}; ids are unique over all catalogues."
+                )
+            faults[fault.id] = fault
+    return faults
+
+
+def copy(root: Path, scratch: Path) -> Path:
+    """Copy the repository at `root` to `scratch`, less what tests don't need, and return `scratch`."""
+    shutil.copytree(root, scratch, ignore=SKIPPED, dirs_exist_ok=True)
+    return scratch
+
+
+def environment(scratch: Path) -> dict[str, str]:
+    """Return the environment variables under which Python imports the copy, on the CPU, with no compile cache."""
+    return {
+        **os.environ,
+        "PYTHONPATH": str(scratch / PACKAGE.parent),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "JAX_PLATFORMS": "cpu",
+        "CUDA_VISIBLE_DEVICES": "",
+        "JAX_ENABLE_COMPILATION_CACHE": "false",
+    }
+
+
+def check_import(scratch: Path) -> None:
+    """Check that Python imports the copy.
+
+    Raises:
+        RuntimeError: it imports another one, or none.
+    """
+    command = [sys.executable, "-c", f"import {PACKAGE.name}; print({PACKAGE.name}.__file__)"]
+    found = subprocess.run(command, cwd=scratch, env=environment(scratch), capture_output=True, text=True)
+    if not Path(found.stdout.strip() or "/").is_relative_to(scratch.resolve()):
+        raise RuntimeError(f"Python imports {found.stdout.strip() or found.stderr.strip()}, not the copy in {scratch}")
+
+
+def plant(fault: Fault, scratch: Path, tests: str, seconds: float = SECONDS) -> Result:
+    """Plant a fault in the copy at `scratch`, run its nodes, take it out again, and return what came of it.
+
+    Args:
+        fault: the fault.
+        scratch: a copy made by `copy`.
+        tests: folder that the nodes are relative to, inside the copy.
+        seconds: after which the run is stopped.
+
+    Raises:
+        RuntimeError: the fault can't be planted, or pytest finds none of its nodes.
+    """
+    file = scratch / PACKAGE / fault.path
+    source, digest = file.read_text(), fault.digest(scratch)
+    file.write_text(fault.applied(source))
+    began = time.perf_counter()
+    try:
+        outcomes = _pytest(scratch, [f"{tests}/{node}" for node in fault.catches], seconds, fault.id)
+    finally:
+        file.write_text(source)
+    spent = round(time.perf_counter() - began, 1)
+    if outcomes is None:
+        return Result(fault.id, "timed out", "", "", "", "", spent, digest)
+    failed = [node for node, (bad, _) in outcomes.items() if bad]
+    silent = [node for node, (bad, _) in outcomes.items() if not bad]
+    named = list(dict.fromkeys(name for _, message in outcomes.values() for name in _named(message)))
+    right = "" if not fault.mistake else "yes" if fault.mistake in named else "no"
+    status: Status = "caught" if failed else "survived"
+    return Result(fault.id, status, " ".join(failed), " ".join(silent), " | ".join(named), right, spent, digest)
+
+
+def plant_all(
+    faults: Iterable[Fault],
+    root: Path,
+    scratch: Path,
+    tests: str,
+    results: Path,
+    memory: float | None = None,
+    done: Callable[[Result], None] = lambda result: None,
+) -> list[Result]:
+    """Plant faults side by side, each in a copy of its own, and return their results in order.
+
+    Args:
+        faults: what to plant.
+        root: the repository.
+        scratch: folder of the copies.
+        tests: folder that nodes are relative to.
+        results: a CSV file; a fault whose result it holds, for this source, is not run again.
+        memory: GiB to stay within; three quarters of what is free by default.
+        done: called with each new result.
+    """
+    faults = list(faults)
+    known = {result.id: result for result in read_results(results)}
+    known = {f.id: known[f.id] for f in faults if f.id in known and known[f.id].digest == f.digest(root)}
+    waiting = [fault for fault in faults if fault.id not in known]
+    workers = min(_workers(memory), len(waiting))
+    copies: queue.Queue[Path] = queue.Queue()
+    for i in range(workers):
+        shutil.rmtree(scratch / f"copy-{i}", ignore_errors=True)
+        copies.put(copy(root, scratch / f"copy-{i}"))
+    if workers:
+        check_import(scratch / "copy-0")
+
+    def one(fault: Fault) -> Result:
+        place = copies.get()
+        try:
+            return plant(fault, place, tests)
+        finally:
+            copies.put(place)
+
+    pool = concurrent.futures.ThreadPoolExecutor(max(workers, 1))
+    try:
+        for future in concurrent.futures.as_completed([pool.submit(one, fault) for fault in waiting]):
+            result = future.result()
+            known[result.id] = result
+            _append(results, result)
+            done(result)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return [known[fault.id] for fault in faults]
+
+
+def read_results(path: Path) -> list[Result]:
+    """Return the results in a CSV file, the last one of each fault; none if there is no file."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        rows = {row["id"]: row for row in csv.DictReader(file)}
+    return [Result(**{**row, "seconds": float(row["seconds"])}) for row in rows.values()]  # type: ignore[arg-type]
+
+
+def report(results: Sequence[Result]) -> str:
+    """Return what was caught, how often the right mistake was named, and what survived."""
+    caught = [result for result in results if result.status == "caught"]
+    judged = [result for result in caught if result.right]
+    right = sum(result.right == "yes" for result in judged)
+    lines = [f"{len(caught)} of {len(results)} faults caught; {right} of {len(judged)} named rightly"]
+    lines += [f"  {result.id}: {result.status}" for result in results if result.status != "caught"]
+    lines += [f"  {result.id}: named {result.named or 'nothing'}" for result in judged if result.right == "no"]
+    lines += [f"  {result.id}: not noticed by {result.silent}" for result in caught if result.silent]
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str], root: Path, catalogue: Path, tests: str) -> dict[str, Status]:
+    """Run `DIR ID...`: plant faults of a catalogue (all without ids), print and return their statuses.
+
+    Raises:
+        UnknownName: the catalogue has no such fault.
+    """
+    if not arguments:
+        raise ConfigError("give a scratch folder, then the ids of faults (all without ids).")
+    scratch, ids = Path(arguments[0]).resolve(), arguments[1:]
+    known = load_catalogue(catalogue)
+    for name in ids:
+        if name not in known:
+            raise unknown_name("fault", name, known)
+    chosen = [known[name] for name in ids or known]
+    scratch.mkdir(parents=True, exist_ok=True)
+
+    def show(result: Result) -> None:
+        print(result.id, result.status, result.named)
+
+    results = plant_all(chosen, root, scratch, tests, scratch / "results.csv", done=show)
+    print(report(results))
+    statuses = {result.id: result.status for result in results}
+    print(statuses)
+    return statuses
+
+
+def _pytest(scratch: Path, nodes: list[str], seconds: float, name: str) -> dict[str, tuple[bool, str]] | None:
+    """Run nodes in the copy; return whether each failed and its message, or None past the time."""
+    written = scratch / "faults.xml"
+    written.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={written}", *nodes]
+    try:
+        run = subprocess.run(
+            command, cwd=scratch, env=environment(scratch), capture_output=True, text=True, timeout=seconds
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    if run.returncode not in (0, 1, 2) or not written.exists():
+        tail = "\n".join((run.stdout + run.stderr).splitlines()[-5:])
+        raise RuntimeError(f"fault {name!r}: pytest ran none of {', '.join(nodes)}:\n{tail}")
+    outcomes = {}
+    for case in ET.parse(written).getroot().iter("testcase"):
+        bad = [child for child in case if child.tag in ("failure", "error")]
+        node = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
+        outcomes[node] = (bool(bad), "\n".join(child.get("message", "") for child in bad))
+    return outcomes
+
+
+def _named(message: str) -> list[str]:
+    """Return the mistakes that a failure's message names."""
+    found = re.search(r"closest named mistake: (.*?), \d+ of \d+ agree", message, re.DOTALL)
+    return re.findall(r"(?:^|\) or )(.*?) \((?=-?[\d.einf]+\))", found.group(1)) if found else []
+
+
+def _append(path: Path, result: Result) -> None:
+    fields = [field.name for field in dataclasses.fields(Result)]
+    fresh = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, fields)
+        if fresh:
+            writer.writeheader()
+        writer.writerow(dataclasses.asdict(result))
+
+
+def _workers(memory: float | None) -> int:
+    """Return how many runs fit in `memory` GiB and on the CPUs, at least one."""
+    if memory is None:
+        memory = 0.75 * os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return max(1, min(os.cpu_count() or 1, int(memory / MEMORY)))

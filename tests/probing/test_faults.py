@@ -1,0 +1,115 @@
+"""The fault runner on a repository of its own, a few lines long."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from ajax.core.errors import ConfigError, UnknownName
+from ajax.probing import faults
+from ajax.probing.faults import Fault, check_import, copy, load_catalogue, main, plant, read_results, report
+
+SOURCE = "def double(x):\n    return 2 * x\n\n\ndef triple(x):\n    return 3 * x\n"
+TESTS = """
+from ajax.code import double, triple
+class ProbeFailure(AssertionError): pass
+def test_double():
+    if double(1) != 2:
+        raise ProbeFailure("X: 8 of 8 seeds read 3.00 +- 0.00; right 2.00; closest named mistake: no discount (3.00)"
+                           " or sum of two (critics) (3.00), 8 of 8 agree; look at it")
+def test_triple():
+    assert triple(1) == 3
+def test_slow():
+    import time
+    time.sleep(60 if double(1) == 4 else 0)
+"""
+LINES = [
+    Fault("D-three", "code.py", "return 2 * x", "return 3 * x", ("test_it.py::test_double",), "no discount"),
+    Fault("D-idle", "code.py", "return 2 * x", "return x + x", ("test_it.py::test_double",)),
+    Fault("T-four", "code.py", "3 * x", "4 * x", ("test_it.py::test_triple", "test_it.py::test_double"), "no discount"),
+]
+
+
+@pytest.fixture
+def repository(tmp_path):
+    root = tmp_path / "repository"
+    for folder in ("src/ajax", "tests/probing/faults"):
+        (root / folder).mkdir(parents=True)
+    (root / "src/ajax/__init__.py").touch()
+    (root / "src/ajax/code.py").write_text(SOURCE)
+    (root / "tests/probing/test_it.py").write_text(TESTS)
+    (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    catalogue = "\n".join(json.dumps(vars(line) | {"catches": list(line.catches)}) for line in LINES)
+    (root / "tests/probing/faults/it.jsonl").write_text(catalogue + "\n\n")
+    return root
+
+
+def test_the_command(repository, tmp_path, capsys):
+    scratch, catalogue = tmp_path / "scratch", repository / "tests/probing/faults"
+    statuses = main([str(scratch)], repository, catalogue, "tests/probing")
+    assert statuses == {"D-three": "caught", "D-idle": "survived", "T-four": "caught"}
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == str(statuses)
+    assert "2 of 3 faults caught; 1 of 2 named rightly" in out
+    assert "D-idle: survived" in out
+    assert "T-four: named nothing" in out and "T-four: not noticed by test_it::test_double" in out
+    assert (repository / "src/ajax/code.py").read_text() == SOURCE
+    assert (scratch / "copy-0/src/ajax/code.py").read_text() == SOURCE
+    found = {result.id: result for result in read_results(scratch / "results.csv")}
+    assert found["D-three"].named == "no discount | sum of two (critics)" and found["D-three"].right == "yes"
+    assert found["D-idle"].right == ""
+
+    # a second run reads the results, and runs again only what a change of source concerns
+    main([str(scratch), "D-three", "T-four"], repository, catalogue, "tests/probing")
+    assert capsys.readouterr().out.startswith("2 of 2 faults caught")
+    (repository / "src/ajax/code.py").write_text(SOURCE + "\n")
+    main([str(scratch), "D-three"], repository, catalogue, "tests/probing")
+    assert capsys.readouterr().out.startswith("D-three caught no discount")
+
+
+def test_a_run_past_its_time_is_stopped(repository, tmp_path):
+    fault = Fault("D-slow", "code.py", "return 2 * x", "return 4 * x", ("test_it.py::test_slow",))
+    result = plant(fault, copy(repository, tmp_path / "scratch"), "tests/probing", seconds=3)
+    assert result.status == "timed out" and result.seconds < 20
+    assert report([result]).splitlines() == ["0 of 1 faults caught; 0 of 0 named rightly", "  D-slow: timed out"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [("return", "x", "occurs 2 times"), ("gone", "x", "occurs 0 times"), ("2 * x", "2 * x", "changes nothing")],
+)
+def test_an_edit_that_is_not_one_edit_is_refused(old, new, why):
+    with pytest.raises(RuntimeError, match=why):
+        Fault("F", "code.py", old, new, ()).applied(SOURCE)
+
+
+def test_nodes_that_are_gone_are_an_error(repository, tmp_path):
+    fault = Fault("F", "code.py", "2 * x", "3 * x", ("test_it.py::test_nothing",))
+    scratch = copy(repository, tmp_path / "scratch")
+    with pytest.raises(RuntimeError, match=r"pytest ran none of tests/probing/test_it\.py::test_nothing"):
+        plant(fault, scratch, "tests/probing")
+    assert (scratch / "src/ajax/code.py").read_text() == SOURCE
+
+
+def test_python_must_import_the_copy(repository, tmp_path, monkeypatch):
+    scratch = copy(repository, tmp_path / "scratch")
+    check_import(scratch)
+    monkeypatch.setattr(faults, "environment", lambda scratch: os.environ | {"PYTHONPATH": str(repository / "src")})
+    with pytest.raises(RuntimeError, match="not the copy"):
+        check_import(scratch)
+
+
+def test_ids_are_unique_and_known(repository, tmp_path):
+    catalogue = repository / "tests/probing/faults"
+    with pytest.raises(UnknownName, match="Did you mean 'D-three'"):
+        main([str(tmp_path), "D-thre"], repository, catalogue, "tests/probing")
+    (catalogue / "more.jsonl").write_text((catalogue / "it.jsonl").read_text())
+    with pytest.raises(ConfigError, match="there is another fault 'D-three'"):
+        load_catalogue(catalogue)
+
+
+def test_workers_keep_within_the_memory():
+    assert faults._workers(0.5) == 1
+    assert faults._workers(1e6) == os.cpu_count()
