@@ -20,7 +20,6 @@ from ajax.environments.wrappers import time_limit
 
 MEMBERS = ("observation_space", "action_space", "reset", "step")
 N_RESETS = 64
-N_STATES = 32
 
 
 def check_env(env: Any, *, seeds: int = 8, steps: int = 300) -> Report:
@@ -62,7 +61,7 @@ def _check(env: Any, seeds: int, steps: int) -> Report:
         env = hold(env)
         declared = [Fault(sentence, "step" if "step" in sentence else "reset", "") for sentence in declared_faults(env)]
     except (EnvironmentFault, SpaceError) as error:
-        declared = [Fault(str(error), "its spaces", "")]
+        declared = [Fault(str(error), "its declaration", "")]
     except (jax.errors.JAXTypeError, jax.errors.JAXIndexError, TypeError) as error:
         line = str(error).splitlines()[0]
         fix = "Choose with jnp.where and jax.lax instead of `if`, `while` and NumPy."
@@ -82,13 +81,13 @@ def _check(env: Any, seeds: int, steps: int) -> Report:
         if attribute not in before or not _equal(before[attribute], value)
     ]
     if isinstance(env.action_space, Box):
-        outcomes = _outcomes(env, checks.edge_actions(env.action_space), states)
-        faults += checks.action_faults(env.action_space, outcomes, N_STATES)
+        outcomes = _outcomes(env, checks.edge_actions(env.action_space), states, N_RESETS + seeds)
+        faults += checks.action_faults(env.action_space, outcomes)
     return Report(name, tuple(faults), seeds * steps, int(record.ended.sum()))
 
 
 def _rollout(env: Env, seeds: int, steps: int) -> tuple[checks.Record, Any]:
-    """Return recorded episodes, and states (N_STATES, ...) met in them. Compiles afresh at every call."""
+    """Return recorded episodes, and states: first ones and the copies' last. Compiles afresh at every call."""
     keys = jax.random.split(jax.random.key(0), seeds)
 
     def one_step(carry, key):
@@ -106,10 +105,10 @@ def _rollout(env: Env, seeds: int, steps: int) -> tuple[checks.Record, Any]:
         (state, _), seen = jax.lax.scan(lambda carry, _: one_step(carry, key), (start, 0), None, steps)
         return state, seen
 
-    _, seen = jax.jit(jax.vmap(episodes, out_axes=(0, 1)))(keys)
+    last_state, seen = jax.jit(jax.vmap(episodes, out_axes=(0, 1)))(keys)
     first_state, first_obs = jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(1), N_RESETS))
     first = np.asarray(first_obs), np.asarray(jax.vmap(_numbers)(first_state))
-    states = jax.tree.map(lambda x: x[:N_STATES], first_state)
+    states = jax.tree.map(lambda first, last: jnp.concatenate([first, last]), first_state, last_state)
     return checks.Record(*first, *map(np.asarray, seen)), states
 
 
@@ -128,8 +127,8 @@ def _impure(first: checks.Record, again: checks.Record) -> list[Fault]:
     return []
 
 
-def _outcomes(env: Env, actions: dict[str, np.ndarray], states: Any) -> dict[str, np.ndarray]:
-    keys = jax.random.split(jax.random.key(2), N_STATES)
+def _outcomes(env: Env, actions: dict[str, np.ndarray], states: Any, n_states: int) -> dict[str, np.ndarray]:
+    keys = jax.random.split(jax.random.key(2), n_states)
 
     @jax.jit
     def outcome(action):
@@ -150,4 +149,4 @@ def _equal(a: Any, b: Any) -> bool:
         return True
     if type(a) is not type(b) or isinstance(b, jax.core.Tracer):
         return False
-    return bool(np.array_equal(a, b)) if isinstance(a, np.ndarray) else bool(a == b)
+    return bool(np.array_equal(a, b) if isinstance(a, np.ndarray | jax.Array) else a == b)

@@ -149,17 +149,17 @@ def _fresh(first: np.ndarray, after: np.ndarray, ended: np.ndarray) -> bool:
     return bool(fresh > 2 / 3 * ended.sum() and share < 0.2 and share**fresh < CHANCE)
 
 
-def action_faults(space: Space, outcomes: dict[str, np.ndarray], n: int) -> list[Fault]:
+def action_faults(space: Space, outcomes: dict[str, np.ndarray]) -> list[Fault]:
     """Return what is wrong with the use of an action box.
 
     Args:
         space: the declared action space.
         outcomes: (n, D) numbers that a step from each of n states led to, by the action taken: "low" and "high" are
             the box's edges, "middle" its centre, "low cut" and "high cut" the edges cut to [-1, 1].
-        n: states tried.
     """
     if not isinstance(space, Box):
         return []
+    n = len(outcomes["low"])
 
     def same(*actions: str) -> bool:
         return all(np.array_equal(outcomes[actions[0]], outcomes[a], equal_nan=True) for a in actions[1:])

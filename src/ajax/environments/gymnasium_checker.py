@@ -23,7 +23,7 @@ def check(env: Any, seeds: int, steps: int) -> Report:
     try:
         adapter = env if isinstance(env, GymnasiumEnv) else GymnasiumEnv(env)
     except SpaceError as error:
-        return Report(name, (Fault(str(error), "its spaces", ""),))
+        return Report(name, (Fault(str(error), "its declaration", ""),))
     from ajax.environments.gymnasium_tools import make_one
 
     raw = make_one(adapter.source)
@@ -37,7 +37,7 @@ def check(env: Any, seeds: int, steps: int) -> Report:
         faults.append(Fault(sentence, "reset", "Call `super().reset(seed=seed)` and draw from `self.np_random` alone."))
     if isinstance(adapter.action_space, Box):
         outcomes = _outcomes(raw, checks.edge_actions(adapter.action_space))
-        faults += checks.action_faults(adapter.action_space, outcomes, N_STATES) if outcomes else []
+        faults += checks.action_faults(adapter.action_space, outcomes) if outcomes else []
     return Report(name, tuple(faults), seeds * steps, int(record.ended.sum()))
 
 
