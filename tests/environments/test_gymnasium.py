@@ -149,6 +149,22 @@ def test_observation_spaces_that_networks_can_not_read_are_refused(space):
         GymnasiumEnv(lambda: Count(observation_space=space))
 
 
+def test_actions_are_repeated_until_the_end_and_episodes_cut():
+    vector = GymnasiumEnv(Count).with_options(None, 2).vector(1, seed=0)
+    vector.reset()
+    steps = [vector.step(np.zeros(1, int)) for _ in range(2)]
+    assert [s.reward[0] for s in steps] == [3.0, 1.5]  # the second repeat would have begun the next episode
+    assert [s.final_obs[0, 0] for s in steps] == [2, 3]
+    assert steps[1].terminated[0]
+    cut = GymnasiumEnv(Count).with_options(2, 1)
+    assert cut.time_limit == 2
+    vector = cut.vector(1, seed=0)
+    vector.reset()
+    steps = [vector.step(np.zeros(1, int)) for _ in range(2)]
+    assert [(s.terminated[0], s.truncated[0]) for s in steps] == [(False, False), (False, True)]
+    assert GymnasiumEnv("Pendulum-v1").with_options(None, 3).time_limit == 67
+
+
 def test_an_instance_is_copied_for_every_vector():
     env = Count()
     adapter = GymnasiumEnv(env)

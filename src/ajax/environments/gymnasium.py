@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ajax.core.errors import EnvironmentFault, UnknownName, did_you_mean
+from ajax.core.errors import EnvironmentFault
 from ajax.core.spaces import Space
 from ajax.environments import convert
 
@@ -43,6 +43,8 @@ class GymnasiumEnv:
     Args:
         source: an id ("CartPole-v1"), a class or function without arguments that returns a `gymnasium.Env`, or a
             `gymnasium.Env`, of which `vector` makes deep copies.
+        episode_length: truncate after so many steps (of the repeated kind); None leaves the environment's own limit.
+        action_repeat: take each action so many times and sum the rewards.
 
     Attributes:
         name: the id, or the class's name.
@@ -55,55 +57,62 @@ class GymnasiumEnv:
             actions without bounds).
     """
 
-    def __init__(self, source: str | Callable[[], Any] | Any):
+    def __init__(
+        self, source: str | Callable[[], Any] | Any, episode_length: int | None = None, action_repeat: int = 1
+    ):
+        from ajax.environments.gymnasium_tools import flattened, make_one
+
         self.source = source
-        self._lent = False
-        env = self._make()
-        flat = _flattened(env)
+        self._episode_length, self._action_repeat = episode_length, action_repeat
+        env = make_one(source)
+        self._given, self._lent = env is source, False
+        flat = flattened(env)
         self.name: str = source if isinstance(source, str) else type(env.unwrapped).__name__
         self.observation_space: Space = convert.observation_space(flat.observation_space, self.name)
         self.action_space: Space = convert.action_space(flat.action_space, self.name)
-        self.time_limit: int | None = env.spec.max_episode_steps if env.spec is not None else None
-        if env is not source:
+        own_limit = env.spec.max_episode_steps if env.spec is not None else None
+        limits = [episode_length, None if own_limit is None else math.ceil(own_limit / action_repeat)]
+        self.time_limit: int | None = min((limit for limit in limits if limit is not None), default=None)
+        if not self._given:
             env.close()
 
     def with_options(self, episode_length: int | None, action_repeat: int) -> GymnasiumEnv:
-        """The same environment with a time limit (in repeated steps) and each action taken several times."""
-        if episode_length is None and action_repeat == 1:
-            return self
-
-        def make() -> Any:
-            from gymnasium.wrappers import TimeLimit
-
-            made = self._make()
-            env = _repeated(copy.deepcopy(made) if made is self.source else made, action_repeat)
-            return env if episode_length is None else TimeLimit(env, episode_length)
-
-        return GymnasiumEnv(make)
+        """Return the same environment with a time limit, and each action taken several times; see the class."""
+        return GymnasiumEnv(self.source, episode_length, action_repeat)
 
     def vector(self, n_envs: int, seed: int) -> GymnasiumVector:
         """Make `n_envs` copies that step together; copy i is seeded with `seed + i`.
 
         Raises:
-            EnvironmentFault: the instance given can't be copied, and more than one is needed.
+            EnvironmentFault: the instance given can't be copied, and another one is needed.
         """
-        if not hasattr(self.source, "reset") or isinstance(self.source, type):
-            return GymnasiumVector(self, [self._make() for _ in range(n_envs)], seed)
+        return GymnasiumVector(self, [self._prepared(env) for env in self._copies(n_envs)], seed)
+
+    def _copies(self, n: int) -> list[Any]:
+        from ajax.environments.gymnasium_tools import make_one
+
+        if not self._given:
+            return [make_one(self.source) for _ in range(n)]
         try:
-            return GymnasiumVector(self, [copy.deepcopy(self.source) for _ in range(n_envs)], seed)
-        except Exception as error:
-            if n_envs > 1 or self._lent:
+            return [copy.deepcopy(self.source) for _ in range(n)]
+        except Exception as error:  # whatever the user's objects raise when copied
+            if n > 1 or self._lent:
                 raise EnvironmentFault(
-                    f"{self.name}: n_envs={n_envs} more of this instance are needed, but it can't be copied ({error}). "
+                    f"{self.name}: n_envs={n} more of this instance are needed, but it can't be copied ({error}). "
                     "Give a function that makes the environment instead of an instance."
                 ) from error
         self._lent = True
-        return GymnasiumVector(self, [self.source], seed)
+        return [self.source]
 
-    def _make(self) -> Any:
-        if isinstance(self.source, str):
-            return _by_id(self.source)
-        return self.source if hasattr(self.source, "reset") and not isinstance(self.source, type) else self.source()
+    def _prepared(self, env: Any) -> Any:
+        from gymnasium.wrappers import TimeLimit
+
+        from ajax.environments.gymnasium_tools import ActionRepeat, flattened
+
+        env = flattened(env)
+        if self._action_repeat > 1:
+            env = ActionRepeat(env, self._action_repeat)
+        return env if self._episode_length is None else TimeLimit(env, self._episode_length)
 
 
 class GymnasiumVector:
@@ -111,7 +120,7 @@ class GymnasiumVector:
 
     Args:
         env: what the copies are copies of.
-        copies: one `gymnasium.Env` each.
+        copies: one `gymnasium.Env` each, with its wrappers.
         seed: copy i is seeded with `seed + i` at the first `reset`.
 
     Attributes:
@@ -121,13 +130,15 @@ class GymnasiumVector:
     def __init__(self, env: GymnasiumEnv, copies: list[Any], seed: int):
         from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+        from ajax.environments.gymnasium_tools import first_element
+
         self.n_envs = len(copies)
         self._seed: int | None = seed
         self._dtype = env.observation_space.dtype
-        makers: list[Any] = [functools.partial(_flattened, copy) for copy in copies]
+        makers: list[Any] = [lambda env=env: env for env in copies]
         self._vector: Any = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
-        self._first_action = _first(self._vector.single_action_space)
-        self._first_obs = _first(self._vector.single_observation_space)
+        self._first_action = first_element(self._vector.single_action_space)
+        self._first_obs = first_element(self._vector.single_observation_space)
 
     def reset(self) -> np.ndarray:
         """Start an episode in every copy; returns observations (n_envs, ...). The first call seeds the copies."""
@@ -156,47 +167,4 @@ class GymnasiumVector:
         self._vector.close()
 
     def _converted(self, obs: np.ndarray) -> np.ndarray:
-        return (obs - self._first_obs if self._first_obs else obs).astype(self._dtype)
-
-
-def _first(space: Any) -> int:
-    """Return what Gymnasium counts a discrete space from; 0 for a box."""
-    from gymnasium import spaces
-
-    return int(space.start) if isinstance(space, spaces.Discrete) else 0
-
-
-def _repeated(env: Any, n: int) -> Any:
-    """Take each action `n` times and sum the rewards; the first end of the episode stops the repeats."""
-    import gymnasium
-
-    class Repeated(gymnasium.Wrapper):
-        def step(self, action: Any) -> Any:
-            total = 0.0
-            for _ in range(n):
-                obs, reward, terminated, truncated, info = self.env.step(action)
-                total += float(reward)
-                if terminated or truncated:
-                    break
-            return obs, total, terminated, truncated, info
-
-    return Repeated(env) if n > 1 else env
-
-
-def _flattened(env: Any) -> Any:
-    from gymnasium import spaces
-    from gymnasium.wrappers import FlattenObservation
-
-    return FlattenObservation(env) if isinstance(env.observation_space, spaces.Dict | spaces.Tuple) else env
-
-
-def _by_id(name: str) -> Any:
-    import gymnasium
-
-    try:
-        return gymnasium.make(name)
-    except (gymnasium.error.UnregisteredEnv, ModuleNotFoundError) as error:
-        hint = did_you_mean(name, gymnasium.registry)
-        raise UnknownName(f"unknown Gymnasium environment {name!r}.{hint} Gymnasium says: {error}") from error
-    except gymnasium.error.DependencyNotInstalled as error:
-        raise UnknownName(f"Gymnasium environment {name!r} needs a package that isn't installed: {error}") from error
+        return (obs - self._first_obs if self._first_obs else obs).astype(self._dtype, copy=False)
