@@ -130,10 +130,26 @@ def compare(
     b: Annotated[Path, typer.Argument(help="Results folder to compare it with.")],
 ) -> None:
     """Compare the final returns of two runs: interquartile mean and probability of improvement, with intervals."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from ajax.core.errors import ConfigError
+    from ajax.logging.curves import read_curves
     from ajax.logging.statistics import compare as statistics
 
-    (name_a, (_, returns_a)), (name_b, (_, returns_b)) = _curves([a, b]).items()
-    print(statistics({name_a: returns_a[:, -1], name_b: returns_b[:, -1]}))
+    for curves in (read_curves(a), read_curves(b)):
+        if len(curves) > 1:
+            raise ConfigError(f"compare takes runs without a sweep; one of these has {', '.join(curves)}.")
+    (name_a, (_, returns_a)), (name_b, (_, returns_b)) = (*read_curves(a).items(), *read_curves(b).items())
+    outcome = statistics(returns_a[:, -1], returns_b[:, -1])
+    table = Table("final return", f"{name_a} ({outcome.n_runs[0]} seeds)", f"{name_b} ({outcome.n_runs[1]} seeds)")
+    for statistic, (first, second) in outcome.rows.items():
+        table.add_row(statistic, str(first), str(second))
+    Console().print(table)
+    print(f"probability that {name_a} is better than {name_b}: {outcome.improvement}")
+    for name, failed in zip((name_a, name_b), outcome.n_failed, strict=True):
+        if failed:
+            print(f"{name}: {failed} seeds ended without a finite return and are left out")
 
 
 @app.command(rich_help_panel="Find")
@@ -190,6 +206,13 @@ def main() -> None:
             raise
         print(f"ajax: {error}", file=sys.stderr)
         sys.exit(1)
+    except Exception as error:
+        if debug:
+            raise
+        print(
+            f"ajax: a defect of Ajax: {type(error).__name__}: {error} (`ajax --debug ...` shows where)", file=sys.stderr
+        )
+        sys.exit(70)
 
 
 def _assignment(agent: Any, text: str) -> tuple[str, Any]:

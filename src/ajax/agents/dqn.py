@@ -33,8 +33,7 @@ from ajax.networks.heads import QValues
 from ajax.networks.torsos import Torso
 
 
-@struct.dataclass
-class State:
+class State(struct.PyTreeNode):
     """Networks of a DQN.
 
     Attributes:
@@ -54,21 +53,23 @@ class DQN(Agent):
     acts = ("discrete",)
     folds = frozenset({"on_target", "critic_loss", "post_update"})
 
-    gamma: float = setting(0.99, within=(0, 1), help="discount per environment step")
-    learning_rate: Scheduled = setting(6.25e-5, positive=True, help="Adam's step size")
-    adam_eps: float = setting(1.5e-4, positive=True, help="Adam's epsilon")
+    gamma: float = setting(default=0.99, within=(0, 1), help="discount per environment step")
+    learning_rate: Scheduled = setting(default=6.25e-5, positive=True, help="Adam's step size")
+    adam_eps: float = setting(default=1.5e-4, positive=True, help="Adam's epsilon")
     max_grad_norm: float | None = setting(
-        None, positive=True, help="limit of the gradient's global norm; None: no limit"
+        default=None, positive=True, help="limit of the gradient's global norm; None: no limit"
     )
     epsilon: Scheduled = setting(
-        Linear(start=1.0, end=0.1, fraction=0.1), within=(0, 1), help="share of random actions while exploring"
+        default=Linear(start=1.0, end=0.1, fraction=0.1), within=(0, 1), help="share of random actions while exploring"
     )
-    target_period: int = setting(2_500, low=1, help="updates between two copies to the target network")
-    double: bool = setting(False, help="choose the next action with the online network, value it with the target")
-    dueling: bool = setting(False, help="split Q into a state value and advantages")
-    n_step: int = setting(1, low=1, help="rewards summed before the bootstrap, in environment steps")
-    torso: Torso = setting(Torso(widths=(256, 256)), help="network")
-    replay: Replay = setting(Replay(capacity=100_000, batch_size=32, steps=4), help="collection and replay")
+    target_period: int = setting(default=2_500, low=1, help="updates between two copies to the target network")
+    double: bool = setting(
+        default=False, help="choose the next action with the online network, value it with the target"
+    )
+    dueling: bool = setting(default=False, help="split Q into a state value and advantages")
+    n_step: int = setting(default=1, low=1, help="rewards summed before the bootstrap, in environment steps")
+    torso: Torso = setting(default=Torso(widths=(256, 256)), help="network")
+    replay: Replay = setting(default=Replay(capacity=100_000, batch_size=32, steps=4), help="collection and replay")
 
     def check(self) -> None:
         """The buffer holds an n-step window."""

@@ -32,8 +32,7 @@ from ajax.networks.heads import ActorCritic, CategoricalPolicy, GaussianPolicy, 
 from ajax.networks.torsos import Torso
 
 
-@struct.dataclass
-class State:
+class State(struct.PyTreeNode):
     """Networks of a PPO.
 
     Attributes:
@@ -50,19 +49,22 @@ class PPO(Agent):
     loop = "on_policy"
     acts = ("discrete", "continuous")
 
-    gamma: float = setting(0.99, within=(0, 1), help="discount per environment step")
-    gae_lambda: float = setting(0.95, within=(0, 1), help="decay of the advantage's trace")
-    clip: Scheduled = setting(0.2, positive=True, help="how far the probability ratio may move before it stops paying")
-    learning_rate: Scheduled = setting(3e-4, positive=True, help="Adam's step size")
-    adam_eps: float = setting(1e-5, positive=True, help="Adam's epsilon")
-    max_grad_norm: float = setting(0.5, positive=True, help="limit of the gradient's global norm")
-    value_coef: float = setting(0.5, low=0, help="weight of the value loss")
-    entropy_coef: float = setting(0.0, low=0, help="weight of the entropy bonus")
-    standardize_advantages: bool = setting(True, help="standardize the advantages of each minibatch")
-    torso: Torso = setting(
-        Torso(widths=(64, 64), activation="tanh", initializer="orthogonal"), help="policy's and value's networks"
+    gamma: float = setting(default=0.99, within=(0, 1), help="discount per environment step")
+    gae_lambda: float = setting(default=0.95, within=(0, 1), help="decay of the advantage's trace")
+    clip: Scheduled = setting(
+        default=0.2, positive=True, help="how far the probability ratio may move before it stops paying"
     )
-    rollout: Rollout = setting(Rollout(), help="collection and minibatches")
+    learning_rate: Scheduled = setting(default=3e-4, positive=True, help="Adam's step size")
+    adam_eps: float = setting(default=1e-5, positive=True, help="Adam's epsilon")
+    max_grad_norm: float = setting(default=0.5, positive=True, help="limit of the gradient's global norm")
+    value_coef: float = setting(default=0.5, low=0, help="weight of the value loss")
+    entropy_coef: float = setting(default=0.0, low=0, help="weight of the entropy bonus")
+    standardize_advantages: bool = setting(default=True, help="standardize the advantages of each minibatch")
+    torso: Torso = setting(
+        default=Torso(widths=(64, 64), activation="tanh", initializer="orthogonal"),
+        help="policy's and value's networks",
+    )
+    rollout: Rollout = setting(default=Rollout(), help="collection and minibatches")
 
     def init(self, spec: Spec, key: jax.Array) -> State:
         """Make the policy and the value network."""

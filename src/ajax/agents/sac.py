@@ -14,6 +14,7 @@ Differs from the papers:
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -32,8 +33,7 @@ from ajax.networks.heads import CategoricalPolicy, QEnsemble, QValuesEnsemble, S
 from ajax.networks.torsos import Torso
 
 
-@struct.dataclass
-class State:
+class State(struct.PyTreeNode):
     """Networks of a SAC.
 
     Attributes:
@@ -56,23 +56,26 @@ class SAC(Agent):
     loop = "off_policy"
     acts = ("continuous", "discrete")
 
-    gamma: float = setting(0.99, within=(0, 1), help="discount per environment step")
-    tau: float = setting(0.005, within=(0, 1), help="share of the online critics in each target update")
-    learning_rate: Scheduled = setting(3e-4, positive=True, help="Adam's step size for the critics")
-    actor_learning_rate: Scheduled = setting(3e-4, positive=True, help="Adam's step size for the actor")
-    alpha: float = setting(1.0, positive=True, help="temperature: where learning starts, or its fixed value")
+    gamma: float = setting(default=0.99, within=(0, 1), help="discount per environment step")
+    tau: float = setting(default=0.005, within=(0, 1), help="share of the online critics in each target update")
+    learning_rate: Scheduled = setting(default=3e-4, positive=True, help="Adam's step size for the critics")
+    actor_learning_rate: Scheduled = setting(default=3e-4, positive=True, help="Adam's step size for the actor")
+    alpha: float = setting(default=1.0, positive=True, help="temperature: where learning starts, or its fixed value")
     alpha_learning_rate: Scheduled | None = setting(
-        3e-4, positive=True, help="Adam's step size for the temperature; None: the temperature is fixed"
+        default=3e-4, positive=True, help="Adam's step size for the temperature; None: the temperature is fixed"
     )
     target_entropy: float | None = setting(
-        None, help="entropy that the temperature steers to, in nats; None: -(action size), or 0.98 log n if discrete"
+        default=None,
+        help="entropy that the temperature steers to, in nats; None: -(action size), or 0.98 log n if discrete",
     )
-    torso: Torso = setting(Torso(), help="actor's and critics' networks")
-    replay: Replay = setting(Replay(), help="collection and replay")
+    torso: Torso = setting(default=Torso(), help="actor's and critics' networks")
+    replay: Replay = setting(default=Replay(), help="collection and replay")
 
     def init(self, spec: Spec, key: jax.Array) -> State:
         """Make the actor, the critics, their target copy and the temperature."""
         x = spec.inputs
+        policy: Any
+        critics: Any
         if spec.discrete:
             policy, critics = CategoricalPolicy(spec.n_actions, self.torso), QValuesEnsemble(spec.n_actions, self.torso)
         else:

@@ -29,8 +29,7 @@ from ajax.networks.heads import DeterministicPolicy, QEnsemble
 from ajax.networks.torsos import Torso
 
 
-@struct.dataclass
-class State:
+class State(struct.PyTreeNode):
     """Networks of a TD3.
 
     Attributes:
@@ -53,17 +52,23 @@ class TD3(Agent):
     loop = "off_policy"
     acts = ("continuous",)
 
-    gamma: float = setting(0.99, within=(0, 1), help="discount per environment step")
-    tau: float = setting(0.005, within=(0, 1), help="share of the online networks in each target update")
-    learning_rate: Scheduled = setting(3e-4, positive=True, help="Adam's step size for the critics")
-    actor_learning_rate: Scheduled = setting(3e-4, positive=True, help="Adam's step size for the actor")
-    exploration_noise: float = setting(0.1, low=0, help="standard deviation of the noise on actions, agent units")
-    target_noise: float = setting(0.2, low=0, help="standard deviation of the noise on target actions, agent units")
-    target_noise_clip: float = setting(0.5, low=0, help="limit of the noise on target actions, agent units")
-    policy_delay: int = setting(2, low=1, help="critic updates for each update of the actor and the targets")
-    bc_alpha: float | None = setting(None, positive=True, help="TD3+BC's alpha (2.5 in the paper); None: plain TD3")
-    torso: Torso = setting(Torso(), help="actor's and critics' networks")
-    replay: Replay = setting(Replay(), help="collection and replay")
+    gamma: float = setting(default=0.99, within=(0, 1), help="discount per environment step")
+    tau: float = setting(default=0.005, within=(0, 1), help="share of the online networks in each target update")
+    learning_rate: Scheduled = setting(default=3e-4, positive=True, help="Adam's step size for the critics")
+    actor_learning_rate: Scheduled = setting(default=3e-4, positive=True, help="Adam's step size for the actor")
+    exploration_noise: float = setting(
+        default=0.1, low=0, help="standard deviation of the noise on actions, agent units"
+    )
+    target_noise: float = setting(
+        default=0.2, low=0, help="standard deviation of the noise on target actions, agent units"
+    )
+    target_noise_clip: float = setting(default=0.5, low=0, help="limit of the noise on target actions, agent units")
+    policy_delay: int = setting(default=2, low=1, help="critic updates for each update of the actor and the targets")
+    bc_alpha: float | None = setting(
+        default=None, positive=True, help="TD3+BC's alpha (2.5 in the paper); None: plain TD3"
+    )
+    torso: Torso = setting(default=Torso(), help="actor's and critics' networks")
+    replay: Replay = setting(default=Replay(), help="collection and replay")
 
     def init(self, spec: Spec, key: jax.Array) -> State:
         """Make the actor, the critics and their target copies."""

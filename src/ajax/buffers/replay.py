@@ -20,12 +20,14 @@ from ajax.core.errors import ConfigError
 class Replay:
     """How an off-policy agent collects and reuses experience."""
 
-    capacity: int = setting(1_000_000, low=1, help="transitions kept, over all environments")
-    batch_size: int = setting(256, low=1, help="transitions in one update")
-    warmup: int = setting(1_000, low=0, help="environment steps of uniformly random actions before learning starts")
-    n_envs: int = setting(1, low=1, help="environments stepped in parallel")
-    steps: int = setting(1, low=1, help="steps of every environment between two rounds of updates")
-    updates: int = setting(1, low=1, help="gradient updates in a round")
+    capacity: int = setting(default=1_000_000, low=1, help="transitions kept, over all environments")
+    batch_size: int = setting(default=256, low=1, help="transitions in one update")
+    warmup: int = setting(
+        default=1_000, low=0, help="environment steps of uniformly random actions before learning starts"
+    )
+    n_envs: int = setting(default=1, low=1, help="environments stepped in parallel")
+    steps: int = setting(default=1, low=1, help="steps of every environment between two rounds of updates")
+    updates: int = setting(default=1, low=1, help="gradient updates in a round")
 
     def check(self) -> None:
         """The buffer holds a batch, and warm-up fills one."""
@@ -41,8 +43,7 @@ class Replay:
             )
 
 
-@struct.dataclass
-class Store:
+class Store(struct.PyTreeNode):
     """The ring's contents.
 
     Attributes:

@@ -12,10 +12,10 @@ from ajax.core.errors import ConfigError
 class Rollout:
     """How much an on-policy agent collects, and how often it goes over it."""
 
-    n_envs: int = setting(8, low=1, help="environments stepped in parallel")
-    n_steps: int = setting(256, low=1, help="steps of every environment in one rollout")
-    n_epochs: int = setting(10, low=1, help="passes over a rollout")
-    n_minibatches: int = setting(32, low=1, help="gradient updates in a pass")
+    n_envs: int = setting(default=8, low=1, help="environments stepped in parallel")
+    n_steps: int = setting(default=256, low=1, help="steps of every environment in one rollout")
+    n_epochs: int = setting(default=10, low=1, help="passes over a rollout")
+    n_minibatches: int = setting(default=32, low=1, help="gradient updates in a pass")
 
     def check(self) -> None:
         """Minibatches divide the rollout."""

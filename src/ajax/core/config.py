@@ -6,8 +6,8 @@ every other field is static structure, compared by value. `None` is structure as
 
     @config
     class Bandit:
-        gamma: float = setting(0.99, within=(0, 1), help="discount per environment step")
-        n_arms: int = setting(4, low=1, help="number of arms")
+        gamma: float = setting(default=0.99, within=(0, 1), help="discount per environment step")
+        n_arms: int = setting(default=4, low=1, help="number of arms")
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def config(cls: type[T]) -> type[T]:
 
     __init__.__wrapped__ = init  # type: ignore[attr-defined]
     __init__.__doc__ = init.__doc__
-    cls.__init__ = __init__  # type: ignore[misc]
+    cls.__init__ = __init__  # type: ignore[method-assign]
     leaves = [f.name for f in dataclasses.fields(cls) if _is_leaf(f.type)]  # type: ignore[arg-type]
     _register(cls, leaves, [n for n in names if n not in leaves])
     _configs[cls.__name__] = cls
@@ -149,7 +149,7 @@ def _register(cls: type, leaves: list[str], static: list[str]) -> None:
         return keyed, tuple(getattr(x, name) for name in static)
 
     def rebuild(values: tuple, children: Any) -> Any:
-        x = object.__new__(cls)
+        x: Any = object.__new__(cls)
         for name, value in zip(leaves + static, (*children, *values), strict=True):
             object.__setattr__(x, name, value)
         return x
@@ -175,7 +175,7 @@ def _is_leaf(annotation: Any) -> bool:
 
 
 def _validate(owner: Any, f: dataclasses.Field) -> None:
-    value, rule = getattr(owner, f.name), f.metadata.get("rule")
+    value, rule = getattr(owner, f.name), f.metadata["rule"]
     if _is_leaf(f.type) and isinstance(value, jax.Array | np.ndarray):
         return  # a traced or batched number: it was validated when it was a number
     where = f"{type(owner).__name__}({f.name}={value!r})"
@@ -184,7 +184,7 @@ def _validate(owner: Any, f: dataclasses.Field) -> None:
         raise ConfigError(f"{where}: {f.name} must be {_names(allowed)}, not {type(value).__name__}.")
     if float in allowed and isinstance(value, int) and not isinstance(value, bool):
         object.__setattr__(owner, f.name, float(value))
-    fault = rule.fault(value) if rule else None
+    fault = rule.fault(value)
     if fault:
         raise ConfigError(f"{where}: {f.name} {fault.rstrip('.')}. {rule.help[0].upper()}{rule.help[1:]}.")
 
@@ -204,7 +204,7 @@ def _accepts(annotation: Any, value: Any) -> bool:
 
 def _names(allowed: tuple[Any, ...]) -> str:
     words = {float: "a number", int: "a whole number", bool: "True or False", str: "a string", type(None): "None"}
-    return " or ".join(words.get(m, getattr(m, "__name__", str(m)) if isinstance(m, type) else str(m)) for m in members)
+    return " or ".join(words.get(m, getattr(m, "__name__", str(m)) if isinstance(m, type) else str(m)) for m in allowed)
 
 
 def paths(agent: Any, prefix: str = "") -> dict[str, Any]:

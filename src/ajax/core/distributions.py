@@ -12,8 +12,7 @@ import jax.numpy as jnp
 from flax import struct
 
 
-@struct.dataclass
-class Categorical:
+class Categorical(struct.PyTreeNode):
     """A distribution over 0 .. n - 1 given unnormalized `logits` (*batch, n)."""
 
     logits: jax.Array
@@ -41,8 +40,7 @@ class Categorical:
         return -(jnp.exp(log_probs) * log_probs).sum(-1)
 
 
-@struct.dataclass
-class Normal:
+class Normal(struct.PyTreeNode):
     """Independent Gaussians with mean `loc` (*batch, d) and log standard deviation `log_std` (broadcast to it)."""
 
     loc: jax.Array
@@ -67,8 +65,7 @@ class Normal:
         return jnp.broadcast_to(per_dim, self.loc.shape).sum(-1)
 
 
-@struct.dataclass
-class TanhNormal:
+class TanhNormal(struct.PyTreeNode):
     """a = tanh(u), u ~ Normal(loc, exp(log_std)): actions in (-1, 1) (Haarnoja et al. 2018, appendix C)."""
 
     loc: jax.Array

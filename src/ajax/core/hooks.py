@@ -15,8 +15,7 @@ PHASES = ("on_target", "critic_loss", "actor_loss", "post_update")
 """The phases of an update, in the order in which they run."""
 
 
-@struct.dataclass
-class View:
+class View(struct.PyTreeNode):
     """What every phase of an extension sees.
 
     Attributes:

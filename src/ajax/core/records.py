@@ -8,13 +8,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
 from ajax.core.spaces import Box, Discrete, Space
 
+Array = jax.Array | np.ndarray
+"""An array on a device, or on the host."""
 
-@struct.dataclass
-class Inputs:
+
+class Inputs(struct.PyTreeNode):
     """All that a network may read. Networks take `Inputs`, not arrays, so that agents need not know what they use.
 
     Attributes:
@@ -24,8 +27,7 @@ class Inputs:
     obs: jax.Array
 
 
-@struct.dataclass
-class Batch:
+class Batch(struct.PyTreeNode):
     """Transitions. Leading axes are (batch,), (window, batch) for n-step windows, or (time, n_envs) for a rollout.
 
     Attributes:
@@ -47,8 +49,7 @@ class Batch:
     extras: dict[str, jax.Array] = struct.field(default_factory=dict)
 
 
-@struct.dataclass
-class Clock:
+class Clock(struct.PyTreeNode):
     """Where a run stands. Unbatched under the seed axis, so that what it gates stays a real branch.
 
     Attributes:
@@ -62,8 +63,7 @@ class Clock:
     horizon: jax.Array
 
 
-@struct.dataclass
-class Net:
+class Net(struct.PyTreeNode):
     """A network's parameters and their optimizer state; call it as a function of its inputs.
 
     `module` is a linen module, compared by value. `opt` is `()` for a network that nothing trains (a target).

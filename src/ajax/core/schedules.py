@@ -15,7 +15,9 @@ class Linear:
 
     start: float = setting(help="value at step 0")
     end: float = setting(help="value once the fraction of the run is over")
-    fraction: float = setting(1.0, within=(0, 1), positive=True, help="share of the run's horizon that it takes")
+    fraction: float = setting(
+        default=1.0, within=(0, 1), positive=True, help="share of the run's horizon that it takes"
+    )
 
     def at(self, clock: Clock) -> jax.Array:
         """The value at `clock`."""

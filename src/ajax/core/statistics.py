@@ -7,8 +7,7 @@ import jax.numpy as jnp
 from flax import struct
 
 
-@struct.dataclass
-class RunningStats:
+class RunningStats(struct.PyTreeNode):
     """Mean and variance of all that was seen, element by element.
 
     Attributes:

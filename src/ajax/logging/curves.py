@@ -26,9 +26,9 @@ def read_curves(folder: str | Path) -> dict[str, Curve]:
         )
     steps = sorted({row["step"] for row in rows})
     curves = {}
-    for label in dict.fromkeys(str(row["label"]) for row in rows):
+    for label in dict.fromkeys(str(row.get("label", "")) for row in rows):
         name = f"{Path(folder).name}, {label}" if label else Path(folder).name
-        mine = [row for row in rows if str(row["label"]) == label]
+        mine = [row for row in rows if str(row.get("label", "")) == label]
         seeds = sorted({row["seed"] for row in mine})
         returns = np.full((len(seeds), len(steps)), np.nan)
         for row in mine:

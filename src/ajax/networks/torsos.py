@@ -19,10 +19,10 @@ INITIALIZERS = {
 class Torso:
     """The shape of a multilayer perceptron, shared by all agents."""
 
-    widths: tuple[int, ...] = setting((256, 256), help="units of each hidden layer")
-    activation: str = setting("relu", choices=tuple(ACTIVATIONS), help="nonlinearity after each hidden layer")
-    initializer: str = setting("lecun", choices=tuple(INITIALIZERS), help="distribution of the initial weights")
-    layer_norm: bool = setting(False, help="normalize each hidden layer before its nonlinearity")
+    widths: tuple[int, ...] = setting(default=(256, 256), help="units of each hidden layer")
+    activation: str = setting(default="relu", choices=tuple(ACTIVATIONS), help="nonlinearity after each hidden layer")
+    initializer: str = setting(default="lecun", choices=tuple(INITIALIZERS), help="distribution of the initial weights")
+    layer_norm: bool = setting(default=False, help="normalize each hidden layer before its nonlinearity")
 
     def check(self) -> None:
         """Widths are positive."""

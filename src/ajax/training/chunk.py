@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from ajax.core.keys import stream
-from ajax.core.records import Clock
+from ajax.core.records import Array, Clock
 from ajax.core.spaces import to_box
 from ajax.training import normalise, off_policy, offline, on_policy
 from ajax.training.collect import transition, uniform
@@ -22,8 +22,7 @@ LOOPS: dict[str, ModuleType] = {"off_policy": off_policy, "on_policy": on_policy
 NEVER = jnp.iinfo(jnp.int32).max
 
 
-@struct.dataclass
-class Report:
+class Report(struct.PyTreeNode):
     """What a chunk says of itself.
 
     Attributes:
@@ -33,19 +32,18 @@ class Report:
         healthy: whether every number of the agent's state is finite at the end.
     """
 
-    metrics: dict[str, jax.Array]
-    first_bad: dict[str, jax.Array]
+    metrics: dict[str, Array]
+    first_bad: dict[str, Array]
     finished: Finished
-    healthy: jax.Array
+    healthy: Array
 
 
-@struct.dataclass
-class Sanity:
+class Sanity(struct.PyTreeNode):
     """Whether the environment's first observation, and one step from it, are finite."""
 
-    reset: jax.Array
-    obs: jax.Array
-    reward: jax.Array
+    reset: Array
+    obs: Array
+    reward: Array
 
 
 def loop_of(agent: Any, is_offline: bool) -> ModuleType:

@@ -231,7 +231,7 @@ def make_task(plan: Plan, env: Any, dataset: Dataset | None = None) -> Task:
 def engine(plan: Plan, task: Task) -> Any:
     """What advances the runs: compiled whole, or a host loop around a Gymnasium environment."""
     kind = HostLanes if isinstance(task.env, GymnasiumEnv) else Lanes
-    return kind(list(plan.agents), list(plan.seeds), task, float(plan.horizon), plan.episodes, plan.limit)
+    return kind(list(plan.agents), list(plan.seeds), task, float(plan.horizon), plan.limit)
 
 
 def _whole(name: str, value: Any) -> int:

@@ -12,14 +12,13 @@ import jax.numpy as jnp
 from flax import struct
 
 from ajax.core.keys import stream
-from ajax.core.records import Clock
+from ajax.core.records import Array, Clock
 from ajax.core.spaces import to_box
 from ajax.training import normalise
 from ajax.training.run import Run, Task
 
 
-@struct.dataclass
-class Evaluation:
+class Evaluation(struct.PyTreeNode):
     """Outcome of an evaluation, one row an episode.
 
     Attributes:
@@ -28,9 +27,9 @@ class Evaluation:
         finished: whether the episode ended within the limit (episodes,).
     """
 
-    returns: jax.Array
-    lengths: jax.Array
-    finished: jax.Array
+    returns: Array
+    lengths: Array
+    finished: Array
 
 
 def evaluate(agent: Any, task: Task, run: Run, tick: jax.Array, limit: jax.Array, episodes: int) -> Evaluation:

@@ -26,8 +26,7 @@ from ajax.training.programs import compile_soon, numbers
 from ajax.training.run import Finished, Run, Task
 
 
-@struct.dataclass
-class Spaces:
+class Spaces(struct.PyTreeNode):
     """The part of a Gymnasium environment that compiled programs see."""
 
     observation_space: Space = struct.field(pytree_node=False)
@@ -37,7 +36,7 @@ class Spaces:
 class HostLanes:
     """Runs of several lanes on Gymnasium environments; see `ajax.training.lanes.Lanes` for what each method does."""
 
-    def __init__(self, agents: list[Any], seeds: list[int], task: Task, horizon: float, episodes: int, limit: int):
+    def __init__(self, agents: list[Any], seeds: list[int], task: Task, horizon: float, limit: int):
         self.env, self.n, self.seeds = task.env, len(agents), seeds
         spaces = Spaces(self.env.observation_space, self.env.action_space)
         self.task = numbers(task.replace(env=spaces))
@@ -45,8 +44,6 @@ class HostLanes:
         self.static_agent, self.offline = agents[0], task.dataset is not None
         self.warmup = loop_of(agents[0], self.offline).warmup_ticks(agents[0])
         self.vectors: list[GymnasiumVector] = [self.env.vector(task.n_envs, 10_000 * seed) for seed in seeds]
-        if episodes:
-            self.env.vector(episodes, 0).close()  # fails here, not at the first evaluation
         self.runs: list[Run] = []
         self._programs: dict[tuple[Callable, bool], Any] = {}
 
@@ -61,16 +58,18 @@ class HostLanes:
         fine = np.ones(self.n, bool)
         return Sanity(np.array(sanity), fine, fine)
 
-    def wait(self) -> None:
-        """Programs are compiled when they are first needed."""
+    def compile(self, episodes: int) -> None:
+        """Make sure that an evaluation can have its copies; programs are compiled when they are first needed."""
+        if episodes:
+            self.env.vector(episodes, 0).close()
 
     def advance(self, first: int, n: int, active: np.ndarray) -> Report:
         """Advance the `active` runs by ticks first .. first + n - 1."""
         reports = [self._advance(lane, first, n if active[lane] else 0) for lane in range(self.n)]
         names = sorted({name for report in reports for name in report.metrics})
         for report in reports:
-            report.metrics.update({name: np.nan for name in names if name not in report.metrics})
-            report.first_bad.update({name: NEVER for name in names if name not in report.first_bad})
+            report.metrics.update({name: np.array(np.nan) for name in names if name not in report.metrics})
+            report.first_bad.update({name: np.array(NEVER) for name in names if name not in report.first_bad})
         return jax.tree.map(lambda *x: np.stack(x), *reports)
 
     def _advance(self, lane: int, first: int, n: int) -> Report:
@@ -84,8 +83,10 @@ class HostLanes:
             ended.append(finished)
         rows = [(tick, jax.device_get(measured)) for tick, measured in metrics]
         names = rows[0][1] if rows else {}
-        means = {name: np.float32(np.mean([row[name] for _, row in rows])) for name in names}
-        bad = {name: min((t for t, row in rows if not np.isfinite(row[name])), default=NEVER) for name in names}
+        means = {name: np.array(np.mean([row[name] for _, row in rows])) for name in names}
+        bad = {
+            name: np.array(min((t for t, row in rows if not np.isfinite(row[name])), default=NEVER)) for name in names
+        }
         total = jax.tree.map(lambda *x: np.sum(x), Finished.none(), *jax.device_get(ended))
         return Report(means, bad, total, np.asarray(finite(self.runs[lane].agent)))
 

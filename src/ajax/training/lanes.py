@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -35,14 +35,11 @@ class Lanes:
         seeds: one seed a lane.
         task: environment and options, common to all.
         horizon: environment steps of a whole run; schedules end there.
-        episodes: episodes of an evaluation; 0 if there is none.
         limit: steps after which an evaluation cuts an unfinished episode.
         devices: what to run on, `jax.devices()` unless given.
     """
 
-    def __init__(
-        self, agents: list[Any], seeds: list[int], task: Task, horizon: float, episodes: int, limit: int, devices=None
-    ):
+    def __init__(self, agents: list[Any], seeds: list[int], task: Task, horizon: float, limit: int, devices=None):
         devices = devices or jax.devices()
         self.n = len(agents)
         self.apart = len(devices) == 1 and devices[0].platform == "cpu"
@@ -53,21 +50,25 @@ class Lanes:
         if not self.apart:
             self.agents, self.keys = [self._spread(_stack(self.agents))], [self._spread(_stack(self.keys))]
         self._avals = shapes(self._batched(chunk.begin, (0, None, 0)), self.agents[0], self.task, self.keys[0])[0]
-        self._begin = self._compile(chunk.begin, (0, None, 0), self.agents[0], self.task, self.keys[0], quick=True)
-        self._chunks = {learn: self._compile_chunk(learn) for learn in ([False, True] if self.warmup else [True])}
-        self._evaluations = {episodes: self._compile_evaluation(episodes)} if episodes else {}
         self.runs: list[Any] = []
 
     def begin(self) -> chunk.Sanity:
         """Make every run; returns what their environments did first, as arrays (lanes,)."""
-        program = self._begin.result()
+        args = self.agents[0], self.task, self.keys[0]
+        begin = self._compile(chunk.begin, (0, None, 0), *args, quick=True)
+        self._chunks()  # what takes longest to compile starts early
+        program = begin.result()
         out = [program(agent, self.task, key) for agent, key in zip(self.agents, self.keys, strict=True)]
         self.runs = [run for run, _ in out]
         return self._gather([sanity for _, sanity in out])
 
-    def wait(self) -> None:
-        """Return once every program is compiled."""
-        for program in (*self._chunks.values(), *self._evaluations.values()):
+    def compile(self, episodes: int) -> None:
+        """Compile all that training needs, several programs at once, and return when it is there.
+
+        Args:
+            episodes: episodes of an evaluation; 0: none.
+        """
+        for program in self._chunks() + ([self._evaluation(episodes)] if episodes else []):
             program.result()
 
     def advance(self, first: int, n: int, active: np.ndarray) -> chunk.Report:
@@ -75,7 +76,7 @@ class Lanes:
 
         The rows of lanes that are not active repeat another lane's.
         """
-        program = self._chunks[first >= self.warmup].result()
+        program = self._chunk(first >= self.warmup).result()
         args = jnp.int32(first), jnp.int32(n), self.horizon
 
         def go(i: int) -> chunk.Report:
@@ -88,9 +89,7 @@ class Lanes:
 
     def evaluate(self, tick: int, episodes: int) -> evaluate.Evaluation:
         """Evaluate every run as it stands at `tick`; returns arrays (lanes, episodes)."""
-        if episodes not in self._evaluations:
-            self._evaluations[episodes] = self._compile_evaluation(episodes)
-        program = self._evaluations[episodes].result()
+        program = self._evaluation(episodes).result()
 
         def go(i: int) -> evaluate.Evaluation:
             return jax.block_until_ready(program(self.agents[i], self.task, self.runs[i], jnp.int32(tick), self.limit))
@@ -115,12 +114,15 @@ class Lanes:
         """One lane's run."""
         return self.runs[lane] if self.apart else jax.tree.map(lambda x: x[lane], self.runs[0])
 
-    def _compile_chunk(self, learn: bool):
+    def _chunks(self) -> list[Future]:
+        return [self._chunk(learn) for learn in ([True, False] if self.warmup else [True])]
+
+    def _chunk(self, learn: bool) -> Future:
         zero = jnp.int32(0)
         args = self.agents[0], self.task, self._avals, zero, zero, self.horizon
         return self._compile(chunk.chunk, (0, None, 0, None, None, None), *args, static={"learn": learn}, donate=(2,))
 
-    def _compile_evaluation(self, episodes: int):
+    def _evaluation(self, episodes: int) -> Future:
         args = self.agents[0], self.task, self._avals, jnp.int32(0), self.limit
         static = {"episodes": episodes}
         return self._compile(evaluate.evaluate, (0, None, 0, None, None), *args, static=static, quick=True)
@@ -135,6 +137,7 @@ class Lanes:
         return _Program(function, () if self.apart else axes, self.mesh)
 
     def _spread(self, tree: Any) -> Any:
+        assert self.mesh is not None
         sharding = NamedSharding(self.mesh, PartitionSpec("lane"))
         return jax.tree.map(lambda x: jax.device_put(x, sharding), tree)
 

@@ -19,13 +19,16 @@ from ajax.core.statistics import RunningStats
 class Normalize:
     """What a run normalizes."""
 
-    observations: bool = setting(False, help="shift and scale observations to mean 0 and deviation 1, clipped at 10")
-    rewards: bool = setting(False, help="divide rewards by the running deviation of their discounted sums")
-    reward_gamma: float = setting(0.0, within=(0, 1), help="discount of those sums; 0: the rewards' own deviation")
+    observations: bool = setting(
+        default=False, help="shift and scale observations to mean 0 and deviation 1, clipped at 10"
+    )
+    rewards: bool = setting(default=False, help="divide rewards by the running deviation of their discounted sums")
+    reward_gamma: float = setting(
+        default=0.0, within=(0, 1), help="discount of those sums; 0: the rewards' own deviation"
+    )
 
 
-@struct.dataclass
-class Statistics:
+class Statistics(struct.PyTreeNode):
     """What normalization has seen.
 
     Attributes:

@@ -145,7 +145,7 @@ def lanes_of(sweep: Sweep, seeds: int | Iterable[int]) -> tuple[tuple[Agent, ...
     if not combinations:
         raise ConfigError(f"sweep({fields}) has a field without values. Give at least one value each.")
     agents, labels = [], []
-    structure = None
+    structure: Any = None
     for values in combinations:
         for name in values:
             _require_number(agent, name, values[name])

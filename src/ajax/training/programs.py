@@ -70,7 +70,7 @@ def _is_key(x: Any) -> bool:
 @functools.cache
 def use_cache() -> None:
     """Keep compiled programs in the user's cache folder, unless the user's JAX already has a folder of its own."""
-    if jax.config.jax_compilation_cache_dir is not None:
+    if jax.config.jax_compilation_cache_dir is not None:  # type: ignore[attr-defined]
         return
     folder = os.environ.get(CACHE_VARIABLE)
     if folder is None:

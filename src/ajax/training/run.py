@@ -13,8 +13,7 @@ from ajax.core.records import Spec
 from ajax.training.normalise import Normalize, Statistics
 
 
-@struct.dataclass
-class Run:
+class Run(struct.PyTreeNode):
     """Everything a run is. Saving this pytree is the checkpoint; a resumed run is the same run.
 
     Attributes:
@@ -40,8 +39,7 @@ class Run:
     episode_length: jax.Array
 
 
-@struct.dataclass
-class Task:
+class Task(struct.PyTreeNode):
     """What a run is run on: the environment with its options. A pytree: the environment's arrays are arguments.
 
     Attributes:
@@ -64,8 +62,7 @@ class Task:
         return Spec(self.env.observation_space, self.env.action_space)
 
 
-@struct.dataclass
-class Finished:
+class Finished(struct.PyTreeNode):
     """Sums over the episodes that ended: how many, their returns and lengths."""
 
     count: jax.Array

@@ -104,7 +104,7 @@ class Session:
         total = last * self.plan.steps_per_tick
         with Interrupts() as interrupts, Progress(total, self.plan.title, start=self.step, enabled=progress) as bar:
             with bar.phase("compiling"):
-                self.lanes.wait()
+                self.lanes.compile(self.plan.episodes)
             self._log(f"training {self.plan.title} from step {self.step:,} to {total:,}")
             while self.tick < last and len(self.stopped) < self.lanes.n and not interrupts.asked:
                 n = min(n, self._next_stop(last) - self.tick)
@@ -163,15 +163,14 @@ class Session:
 
     def _report(self, bar: Progress) -> None:
         n, active = self.lanes.n, self._active()
-        returns = lengths = np.full(n, np.nan)
         metrics = self.since.metrics()
+        returns, lengths = metrics["train/return"], metrics["train/length"]
         if self.plan.episodes:
             outcome = self.evaluate(self.plan.episodes)
-            returns, lengths = outcome.returns.mean(1), outcome.lengths.mean(1)
-            metrics["evaluation/unfinished"] = 1.0 - outcome.finished.mean(1)
-        else:
-            returns, lengths = metrics["train/return"], metrics["train/length"]
-        row = Row(self.step, self.seconds, *(np.where(active, x, np.nan) for x in (returns, lengths)), metrics)
+            returns, lengths = np.mean(outcome.returns, 1), np.mean(outcome.lengths, 1)
+            metrics["evaluation/unfinished"] = 1.0 - np.mean(outcome.finished, 1)
+        returns, lengths = np.where(active, returns, np.nan), np.where(active, lengths, np.nan)
+        row = Row(self.step, self.seconds, returns, lengths, metrics)
         self.history.append(row)
         self.since = Interval(n)
         for lane, line in enumerate(self._lines(row)):
