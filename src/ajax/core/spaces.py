@@ -52,7 +52,7 @@ class Box:
         low = np.where(np.isfinite(self.low), self.low, -1.0)
         high = np.where(np.isfinite(self.high), self.high, 1.0)
         uniform = jax.random.uniform(key, shape + self.shape)
-        return (jnp.asarray(low, jnp.float32) + uniform * jnp.asarray(high - low, jnp.float32)).astype(self.dtype)
+        return (_spread(low, uniform) + uniform * _spread(high - low, uniform)).astype(self.dtype)
 
     def zeros(self, shape: tuple[int, ...] = ()) -> jax.Array:
         """Return zeros of `shape + self.shape`."""
@@ -95,6 +95,11 @@ def _tuples(array: np.ndarray):
     return tuple(_tuples(row) for row in array) if array.ndim else float(array)
 
 
+def _spread(bound: float | tuple | np.ndarray, like: jax.Array) -> jax.Array:
+    """A bound in the shape of an array of elements, so that no rank is promoted silently."""
+    return jnp.broadcast_to(jnp.asarray(bound, jnp.float32), like.shape)
+
+
 def to_box(space: Space, action: jax.Array) -> jax.Array:
     """Map actions in agent units onto those of the environment's `space`, clipping to its edges.
 
@@ -103,7 +108,7 @@ def to_box(space: Space, action: jax.Array) -> jax.Array:
     if isinstance(space, Discrete):
         return action
     action = action.reshape(action.shape[0], *space.shape)
-    low, high = jnp.asarray(space.low, jnp.float32), jnp.asarray(space.high, jnp.float32)
+    low, high = _spread(space.low, action), _spread(space.high, action)
     return low + (jnp.clip(action, -1.0, 1.0) + 1.0) * 0.5 * (high - low)
 
 
@@ -111,5 +116,5 @@ def to_agent(space: Space, action: jax.Array) -> jax.Array:
     """Map actions (batch, *space.shape) in the environment's units onto agent units; inverse of `to_box` in the box."""
     if isinstance(space, Discrete):
         return action
-    low, high = jnp.asarray(space.low, jnp.float32), jnp.asarray(space.high, jnp.float32)
+    low, high = _spread(space.low, action), _spread(space.high, action)
     return (2.0 * (action - low) / (high - low) - 1.0).reshape(action.shape[0], -1)
