@@ -28,6 +28,14 @@ T = TypeVar("T")
 _configs: dict[str, type] = {}
 
 
+class Schedule:
+    """Base of what may stand where a field takes a number, and changes over a run."""
+
+    def ends(self) -> tuple[float, ...]:
+        """The extremes of its values; what the field accepts holds for each."""
+        raise NotImplementedError
+
+
 @dataclasses.dataclass(frozen=True)
 class Rule:
     """What a field accepts, and the sentence that documents it."""
@@ -39,7 +47,11 @@ class Rule:
     choices: tuple[Any, ...] = ()
 
     def fault(self, value: Any) -> str | None:
-        """Return what is wrong with a number or choice, or None."""
+        """Return what is wrong with a number, a schedule of numbers or a choice, or None."""
+        if isinstance(value, Schedule):
+            # a bound that a number may not equal is one that a schedule may end at: a step size annealed to 0
+            closed = dataclasses.replace(self, open_low=False)
+            return next((fault for end in value.ends() if (fault := closed.fault(end))), None)
         if self.choices and value not in self.choices:
             hint = did_you_mean(value, self.choices) if isinstance(value, str) else ""
             return f"must be one of {', '.join(map(repr, self.choices))}.{hint}"
@@ -119,6 +131,9 @@ def config(cls: type[T]) -> type[T]:
                 f"{cls.__name__} has no field {unknown[0]!r}.{did_you_mean(unknown[0], names)}"
                 f" Its fields: {', '.join(names)}."
             )
+        missing = [f for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING and f.name not in values]
+        if missing:
+            raise ConfigError(f"{cls.__name__} needs {missing[0].name}: {missing[0].metadata['rule'].help}.")
         init(self, **values)
 
     __init__.__wrapped__ = init  # type: ignore[attr-defined]
@@ -182,8 +197,8 @@ def _validate(owner: Any, f: dataclasses.Field) -> None:
     allowed = members(f.type)
     if not any(_accepts(member, value) for member in allowed):
         raise ConfigError(f"{where}: {f.name} must be {_names(allowed)}, not {type(value).__name__}.")
-    if float in allowed and isinstance(value, int) and not isinstance(value, bool):
-        object.__setattr__(owner, f.name, float(value))
+    if isinstance(value, (int, np.number)) and not isinstance(value, bool):
+        object.__setattr__(owner, f.name, float(value) if float in allowed else int(value))  # plain: JSON holds it
     fault = rule.fault(value)
     if fault:
         raise ConfigError(f"{where}: {f.name} {fault.rstrip('.')}. {rule.help[0].upper()}{rule.help[1:]}.")
@@ -204,7 +219,7 @@ def _accepts(annotation: Any, value: Any) -> bool:
 
 def _names(allowed: tuple[Any, ...]) -> str:
     words = {float: "a number", int: "a whole number", bool: "True or False", str: "a string", type(None): "None"}
-    return " or ".join(words.get(m, getattr(m, "__name__", str(m)) if isinstance(m, type) else str(m)) for m in allowed)
+    return " or ".join(words.get(kind, kind.__name__ if isinstance(kind, type) else str(kind)) for kind in allowed)
 
 
 def paths(agent: Any, prefix: str = "") -> dict[str, Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from ajax.core.config import config, setting
+from ajax.core.config import Schedule, config, setting
 from ajax.core.records import Clock
 
 
 @config
-class Linear:
+class Linear(Schedule):
     """A value that moves linearly from `start` to `end` over the first `fraction` of the run, then stays."""
 
     start: float = setting(help="value at step 0")
@@ -18,6 +18,10 @@ class Linear:
     fraction: float = setting(
         default=1.0, within=(0, 1), positive=True, help="share of the run's horizon that it takes"
     )
+
+    def ends(self) -> tuple[float, float]:
+        """The first value and the last."""
+        return self.start, self.end
 
     def at(self, clock: Clock) -> jax.Array:
         """The value at `clock`."""

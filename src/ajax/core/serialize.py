@@ -76,7 +76,9 @@ def _read(kind: Any, text: str) -> Any:
             return None
         raise ValueError
     if kind is bool:
-        return {"true": True, "false": False}[text.lower()] if text.lower() in ("true", "false") else _fail()
+        if text.lower() not in ("true", "false"):
+            raise ValueError(text)
+        return text.lower() == "true"
     if kind is int:
         return whole_number(text)
     if kind in (float, str):
@@ -84,12 +86,10 @@ def _read(kind: Any, text: str) -> Any:
     if typing.get_origin(kind) is tuple:
         return tuple(int(part) for part in text.split(",") if part)
     if is_config(kind) and text.startswith("linear:"):
-        numbers = [float(part) for part in text.removeprefix("linear:").split(",")]
-        return kind(**dict(zip(("start", "end", "fraction"), numbers, strict=False)))
-    raise ValueError
-
-
-def _fail() -> Any:
+        start, end, *fraction = (float(part) for part in text.removeprefix("linear:").split(","))
+        if len(fraction) > 1:
+            raise ValueError(text)
+        return kind(start=start, end=end, **dict(zip(("fraction",), fraction, strict=False)))
     raise ValueError
 
 
@@ -101,7 +101,7 @@ def whole_number(text: str) -> int:
     """
     scale = {"k": 1e3, "m": 1e6}.get(text[-1:].lower(), 1.0)
     number = float(text[:-1] if scale > 1 else text) * scale
-    if number != int(number):
+    if not number.is_integer():
         raise ValueError(text)
     return int(number)
 
