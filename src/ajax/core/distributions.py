@@ -41,7 +41,7 @@ class Categorical(struct.PyTreeNode):
 
 
 class Normal(struct.PyTreeNode):
-    """Independent Gaussians with mean `loc` (*batch, d) and log standard deviation `log_std` (broadcast to it)."""
+    """Independent Gaussians with mean `loc` and log standard deviation `log_std`, both (*batch, d)."""
 
     loc: jax.Array
     log_std: jax.Array
@@ -61,8 +61,7 @@ class Normal(struct.PyTreeNode):
 
     def entropy(self) -> jax.Array:
         """Entropy in nats, summed over dimensions."""
-        per_dim = self.log_std + 0.5 * math.log(2 * math.pi * math.e)
-        return jnp.broadcast_to(per_dim, self.loc.shape).sum(-1)
+        return (self.log_std + 0.5 * math.log(2 * math.pi * math.e)).sum(-1)
 
 
 class TanhNormal(struct.PyTreeNode):

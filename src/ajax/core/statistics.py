@@ -30,7 +30,7 @@ class RunningStats(struct.PyTreeNode):
         n, mean = rows.shape[0], rows.mean(0)
         total = self.count + n
         delta = mean - self.mean
-        m2 = self.m2 + jnp.square(rows - mean).sum(0) + jnp.square(delta) * self.count * n / total
+        m2 = self.m2 + jnp.square(rows - mean[None]).sum(0) + jnp.square(delta) * self.count * n / total
         return RunningStats(self.mean + delta * n / total, m2, total)
 
     @property
@@ -41,4 +41,5 @@ class RunningStats(struct.PyTreeNode):
 
     def normalize(self, x: jax.Array, limit: float = 10.0) -> jax.Array:
         """Shift and scale, then clip to +- `limit`."""
-        return jnp.clip((x - self.mean) / self.std, -limit, limit)
+        mean, std = jnp.broadcast_to(self.mean, x.shape), jnp.broadcast_to(self.std, x.shape)
+        return jnp.clip((x - mean) / std, -limit, limit)

@@ -89,9 +89,8 @@ class GaussianPolicy(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs) -> Normal:
-        return Normal(
-            MLP(self.torso, self.size, 0.01)(x.obs), self.param("log_std", nn.initializers.zeros, (self.size,))
-        )
+        loc = MLP(self.torso, self.size, 0.01)(x.obs)
+        return Normal(loc, jnp.broadcast_to(self.param("log_std", nn.initializers.zeros, (self.size,)), loc.shape))
 
 
 class SquashedPolicy(nn.Module):
