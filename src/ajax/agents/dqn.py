@@ -27,7 +27,7 @@ from ajax.core.keys import stream
 from ajax.core.learn import Metrics, adam, descend, make, pick, select
 from ajax.core.losses import huber
 from ajax.core.records import Batch, Clock, Inputs, Net, Spec
-from ajax.core.returns import n_step
+from ajax.core.returns import n_step, td_target
 from ajax.core.schedules import Linear, Scheduled, value_at
 from ajax.networks.heads import QValues
 from ajax.networks.torsos import Torso
@@ -106,7 +106,7 @@ class DQN(Agent):
         b, discount = n_step(b, self.gamma, self.n_step)
         q_next = state.target(b.next)
         best = (state.q(b.next) if self.double else q_next).argmax(-1)
-        y = hooks.on_target(b.reward + discount * pick(q_next, best), state, b)
+        y = hooks.on_target(td_target(b.reward, discount, pick(q_next, best)), state, b)
 
         def loss(q: Net):
             q_sa = pick(q(b.now), b.action)

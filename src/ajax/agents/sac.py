@@ -28,6 +28,7 @@ from ajax.core.hooks import Hooks
 from ajax.core.keys import stream
 from ajax.core.learn import Metrics, adam, descend, make, polyak
 from ajax.core.records import Batch, Clock, Inputs, Net, Spec
+from ajax.core.returns import td_target
 from ajax.core.schedules import Scheduled, value_at
 from ajax.networks.heads import CategoricalPolicy, QEnsemble, QValuesEnsemble, Scalar, SquashedPolicy
 from ajax.networks.torsos import Torso
@@ -100,7 +101,7 @@ class SAC(Agent):
 
         # critics: y = r + gamma V(s'), V(s') = E_pi[min_i Q_i'(s', a') - alpha log pi(a'|s')] (eq. 3 and 5)
         next_value, _ = soft_value(state.actor, state.target, b.next, alpha, stream(key, "next_action"))
-        y = hooks.on_target(b.reward + self.gamma * (1.0 - b.terminated) * next_value, state, b)
+        y = hooks.on_target(td_target(b.reward, self.gamma * (1.0 - b.terminated), next_value), state, b)
 
         def critic_loss(critic: Net):
             q = critic(b.now, b.action)  # (2, batch)

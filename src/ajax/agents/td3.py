@@ -24,6 +24,7 @@ from ajax.core.hooks import Hooks
 from ajax.core.keys import stream
 from ajax.core.learn import Metrics, adam, descend, make, polyak
 from ajax.core.records import Batch, Clock, Inputs, Net, Spec
+from ajax.core.returns import td_target
 from ajax.core.schedules import Scheduled, value_at
 from ajax.networks.heads import DeterministicPolicy, QEnsemble
 from ajax.networks.torsos import Torso
@@ -92,7 +93,7 @@ class TD3(Agent):
         noise = jnp.clip(noise, -self.target_noise_clip, self.target_noise_clip)
         next_action = jnp.clip(state.target_actor(b.next) + noise, -1.0, 1.0)
         next_value = state.target_critic(b.next, next_action).min(0)
-        y = hooks.on_target(b.reward + self.gamma * (1.0 - b.terminated) * next_value, state, b)
+        y = hooks.on_target(td_target(b.reward, self.gamma * (1.0 - b.terminated), next_value), state, b)
 
         def critic_loss(critic: Net):
             q = critic(b.now, b.action)  # (2, batch)

@@ -12,6 +12,18 @@ import jax.numpy as jnp
 from ajax.core.records import Batch, Inputs
 
 
+def td_target(reward: jax.Array, discount: jax.Array, next_value: jax.Array) -> jax.Array:
+    """One-step targets r + discount V(s') (Sutton & Barto 2018, eq. 6.2). All arguments and the result have one shape.
+
+    Args:
+        reward: what the step paid.
+        discount: gamma (1 - terminated), or gamma^k of an n-step window: what `n_step` returns.
+        next_value: V of the observation that the step led to; not read where the discount is 0, so that a value that
+            overflowed at a terminal observation can't turn the target into NaN.
+    """
+    return reward + discount * jnp.where(discount > 0, next_value, 0.0)
+
+
 def n_step(batch: Batch, gamma: jax.Array | float, n: int) -> tuple[Batch, jax.Array]:
     """Fold windows of `n` consecutive transitions into one n-step transition each.
 
@@ -30,7 +42,7 @@ def n_step(batch: Batch, gamma: jax.Array | float, n: int) -> tuple[Batch, jax.A
         return batch, gamma * (1.0 - batch.terminated)
     ended = jnp.maximum(batch.terminated, batch.truncated)  # (n, batch)
     alive = jnp.concatenate([jnp.ones_like(ended[:1]), jnp.cumprod(1.0 - ended, 0)[:-1]])  # step i is before the end
-    powers = jnp.power(gamma, jnp.arange(n, dtype=jnp.float32))[:, None]
+    powers = jnp.power(gamma, jnp.arange(n))[:, None]
     last = alive.sum(0).astype(jnp.int32) - 1  # (batch,): the step that closes the window
 
     def at_last(x: jax.Array) -> jax.Array:
@@ -66,7 +78,7 @@ def lambda_returns(
 
     def back(g, row):
         r, v, term, end = row
-        g = r + gamma * (1.0 - term) * jnp.where(end > 0, v, (1.0 - lam) * v + lam * g)
+        g = td_target(r, gamma * (1.0 - term), jnp.where(end > 0, v, (1.0 - lam) * v + lam * g))
         return g, g
 
     return jax.lax.scan(back, jnp.zeros_like(reward[0]), (reward, next_value, terminated, ended), reverse=True)[1]
@@ -86,7 +98,7 @@ def gae(
     delta_t = r_t + gamma (1 - terminated_t) V(s_{t+1}) - V(s_t). Any end of an episode cuts the trace; only
     termination cuts the bootstrap. All arguments (time, ...); returns the same shape.
     """
-    delta = reward + gamma * (1.0 - terminated) * next_value - value
+    delta = td_target(reward, gamma * (1.0 - terminated), next_value) - value
     trace = gamma * lam * (1.0 - jnp.maximum(terminated, truncated))
 
     def back(advantage, row):
