@@ -26,20 +26,20 @@ from ajax.networks.torsos import Torso
 class Inner:
     """A family of options."""
 
-    size: int = setting(3, low=1, help="how many")
+    size: int = setting(default=3, low=1, help="how many")
 
 
 @config
 class Toy:
     """One field of every kind."""
 
-    rate: float = setting(0.5, within=(0, 1), help="a share")
-    limit: float | None = setting(None, positive=True, help="a limit, or none")
-    count: int = setting(4, low=1, help="a count")
-    flag: bool = setting(False, help="a switch")
-    name: str = setting("relu", choices=("relu", "tanh"), help="a name")
-    widths: tuple[int, ...] = setting((8, 8), help="a shape")
-    inner: Inner = setting(Inner(), help="more options")
+    rate: float = setting(default=0.5, within=(0, 1), help="a share")
+    limit: float | None = setting(default=None, positive=True, help="a limit, or none")
+    count: int = setting(default=4, low=1, help="a count")
+    flag: bool = setting(default=False, help="a switch")
+    name: str = setting(default="relu", choices=("relu", "tanh"), help="a name")
+    widths: tuple[int, ...] = setting(default=(8, 8), help="a shape")
+    inner: Inner = setting(default=Inner(), help="more options")
 
     def check(self) -> None:
         """A rule over two fields."""

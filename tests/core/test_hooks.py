@@ -20,8 +20,8 @@ from ajax.core.records import Batch, Clock, Inputs
 class Affine(Extension):
     """target -> scale * target + shift, and terms that show what they saw."""
 
-    scale: float = setting(1.0, help="factor")
-    shift: float = setting(0.0, help="offset")
+    scale: float = setting(default=1.0, help="factor")
+    shift: float = setting(default=0.0, help="offset")
 
     def on_target(self, target, view):
         return self.scale * target + self.shift
@@ -117,7 +117,7 @@ def test_a_missing_capability_is_named():
         needs = frozenset({"q"})
 
     check_extensions(DQN(), (NeedsQ(),))
-    with pytest.raises(CapabilityError, match="NeedsQ needs q, which PPO does not define"):
+    with pytest.raises(CapabilityError, match="NeedsQ needs q, which PPO has not"):
         check_extensions(PPO(), (NeedsQ(),))
 
 
