@@ -147,7 +147,7 @@ def check_import(scratch: Path) -> None:
         raise RuntimeError(f"Python imports {found.stdout.strip() or found.stderr.strip()}, not the copy in {scratch}")
 
 
-def plant(fault: Fault, scratch: Path, tests: str, seconds: float = SECONDS) -> Result:
+def plant(fault: Fault, scratch: Path, tests: str, seconds: float = SECONDS, first: bool = False) -> Result:
     """Plant a fault in the copy at `scratch`, run its nodes, take it out again, and return what came of it.
 
     Args:
@@ -155,6 +155,7 @@ def plant(fault: Fault, scratch: Path, tests: str, seconds: float = SECONDS) -> 
         scratch: a copy made by `copy`.
         tests: folder that the nodes are relative to, inside the copy.
         seconds: after which the run is stopped.
+        first: whether to stop at the first node that fails.
 
     Raises:
         RuntimeError: the fault can't be planted, or pytest finds none of its nodes.
@@ -164,7 +165,7 @@ def plant(fault: Fault, scratch: Path, tests: str, seconds: float = SECONDS) -> 
     file.write_text(fault.applied(source))
     began = time.perf_counter()
     try:
-        outcomes = _pytest(scratch, [f"{tests}/{node}" for node in fault.catches], seconds, fault.id)
+        outcomes = run_nodes(scratch, [f"{tests}/{node}" for node in fault.catches], seconds, first)
     finally:
         file.write_text(source)
     spent = round(time.perf_counter() - began, 1)
@@ -185,6 +186,7 @@ def plant_all(
     tests: str,
     results: Path,
     memory: float | None = None,
+    first: bool = False,
     done: Callable[[Result], None] = lambda result: None,
 ) -> list[Result]:
     """Plant faults side by side, each in a copy of its own, and return their results in order.
@@ -196,6 +198,7 @@ def plant_all(
         tests: folder that nodes are relative to.
         results: a CSV file; a fault whose result it holds, for this source, is not run again.
         memory: GiB to stay within; three quarters of what is free by default.
+        first: whether each stops at the first node that fails.
         done: called with each new result.
     """
     faults = list(faults)
@@ -213,7 +216,7 @@ def plant_all(
     def one(fault: Fault) -> Result:
         place = copies.get()
         try:
-            return plant(fault, place, tests)
+            return plant(fault, place, tests, first=first)
         finally:
             copies.put(place)
 
@@ -276,25 +279,47 @@ def main(arguments: Sequence[str], root: Path, catalogue: Path, tests: str) -> d
     return statuses
 
 
-def _pytest(scratch: Path, nodes: list[str], seconds: float, name: str) -> dict[str, tuple[bool, str]] | None:
-    """Run nodes in the copy; return whether each failed and its message, or None past the time."""
+def run_nodes(
+    scratch: Path, nodes: Sequence[str], seconds: float = SECONDS, first: bool = False
+) -> dict[str, tuple[bool, str]] | None:
+    """Run pytest nodes in a copy; return by node whether it failed and its message, or None past the time.
+
+    Raises:
+        RuntimeError: pytest finds none of the nodes.
+    """
     written = scratch / "faults.xml"
     written.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={written}", *nodes]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        f"--junitxml={written}",
+        *["-x"] * first,
+        *nodes,
+    ]
     try:
         run = subprocess.run(
-            command, cwd=scratch, env=environment(scratch), capture_output=True, text=True, timeout=seconds
+            [*command, "-x"] if first else command,
+            cwd=scratch,
+            env=environment(scratch),
+            capture_output=True,
+            text=True,
+            timeout=seconds,
         )
     except subprocess.TimeoutExpired:
         return None
-    if run.returncode not in (0, 1, 2) or not written.exists():
-        tail = "\n".join((run.stdout + run.stderr).splitlines()[-5:])
-        raise RuntimeError(f"fault {name!r}: pytest ran none of {', '.join(nodes)}:\n{tail}")
     outcomes = {}
-    for case in ET.parse(written).getroot().iter("testcase"):
-        bad = [child for child in case if child.tag in ("failure", "error")]
-        node = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
-        outcomes[node] = (bool(bad), "\n".join(child.get("message", "") for child in bad))
+    if written.exists():
+        for case in ET.parse(written).getroot().iter("testcase"):
+            bad = [child for child in case if child.tag in ("failure", "error")]
+            node = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
+            outcomes[node] = (bool(bad), "\n".join(child.get("message", "") for child in bad))
+    if run.returncode not in (0, 1) and not any(bad for bad, _ in outcomes.values()):
+        tail = "\n".join((run.stdout + run.stderr).splitlines()[-5:])
+        raise RuntimeError(f"pytest ran none of {', '.join(nodes)}:\n{tail}")
     return outcomes
 
 
