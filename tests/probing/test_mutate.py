@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ajax.probing.mutate import OPERATORS, mutations, of_agent, run, score, used_functions
+from ajax.probing.mutate import mutations, of_agent, run, score, used_functions
+from ajax.probing.operators import OPERATORS
 
 AGENT = '''
 from flax import struct
