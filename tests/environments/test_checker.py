@@ -190,6 +190,7 @@ def test_what_a_name_stands_for_is_checked_too(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("from tests.environments.test_checker import BROKEN\nmake = lambda: BROKEN['flag not a bool'][0]\n")
     assert "`terminated` has dtype float32" in str(check_env(f"{file}:make"))
+    assert check_env("DeepSea-bsuite", seeds=2, steps=20).env == "DeepSea-bsuite"
     import gymnax
 
     assert check_env(gymnax.make("CartPole-v1")[0], seeds=2, steps=50).faults == ()

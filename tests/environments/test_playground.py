@@ -16,6 +16,7 @@ def test_unknown_names_suggest_the_nearest():
 
 
 @pytest.mark.slow
+@jax.numpy_rank_promotion("allow")  # MuJoCo's own code relies on it
 def test_cartpole_steps_several_copies_and_is_truncated_at_its_own_length():
     env = make("playground:CartpoleBalance")
     assert env.action_space == Box(-1.0, 1.0, (1,))

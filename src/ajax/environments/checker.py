@@ -39,19 +39,19 @@ def check_env(env: Any, *, seeds: int = 8, steps: int = 300) -> Report:
     Raises:
         UnknownName: no environment has that name.
     """
+    name = registry.title(env)
     made_by = registry.libraries(type(env))
     if isinstance(env, str | type) or not hasattr(env, "step") or "gymnax" in made_by:
         try:
             env = registry.make(env)
         except (EnvironmentFault, SpaceError) as error:
-            return Report(registry.title(env), (Fault(str(error), "its declaration", ""),))
+            return Report(name, (Fault(str(error), "its declaration", ""),))
     if isinstance(env, GymnasiumEnv) or "gymnasium" in made_by:
         return gymnasium_checker.check(env, seeds, steps)
-    return _check(env, seeds, steps)
+    return _check(env, name, seeds, steps)
 
 
-def _check(env: Any, seeds: int, steps: int) -> Report:
-    name = type(env.env if isinstance(env, Static) else env).__name__
+def _check(env: Any, name: str, seeds: int, steps: int) -> Report:
     missing = [member for member in MEMBERS if not hasattr(env, member)]
     if missing:
         faults = [Fault(f"there is no `{member}`.", member, "See ajax.environments.Env.") for member in missing]

@@ -92,23 +92,21 @@ def _outside(obs: np.ndarray, space: Space, where: str) -> list[Fault]:
 
 
 def _merged(record: Record, time_limit: int | None) -> list[Fault]:
-    both = record.terminated & record.truncated
-    n_ends = int(record.ended.sum())
-    if n_ends > 1 and both.sum() == n_ends:
-        sentence = f"each of the {n_ends} episodes ended both terminated and truncated: one flag says it twice."
-        fix = "Set `terminated` where the task itself ends and `truncated` at a time limit."
-        return [Fault(sentence, "step", fix)]
     lengths = record.lengths()
-    if not n_ends or record.truncated.any() or np.any(lengths != lengths[0]):
+    if len(lengths) == 0:
         return []
-    length, declared = int(lengths[0]), int(lengths[0]) == time_limit
-    if declared or (length >= MERGED_LENGTH and n_ends >= MERGED_EPISODES):
+    n, length, fixed = len(lengths), int(lengths[0]), bool(np.all(lengths == lengths[0]))
+    fix = "Set `truncated`, not `terminated`, at a time limit: the state keeps its value."
+    if n > 1 and np.array_equal(record.terminated, record.truncated):
+        sentence = f"each of the {n} episodes ended both terminated and truncated: one flag says it twice."
+        return [Fault(sentence, "step", fix, likely=fixed)]
+    declared = length == time_limit
+    if fixed and not record.truncated.any() and (declared or (length >= MERGED_LENGTH and n >= MERGED_EPISODES)):
         sentence = (
-            f"each of the {n_ends} episodes ended terminated, after {length} steps"
+            f"each of the {n} episodes ended terminated, after {length} steps"
             f"{', the declared time limit' if declared else ''}: a time limit taken for the task's end."
         )
-        fix = "Set `truncated`, not `terminated`, at a time limit: the state keeps its value."
-        return [Fault(sentence, "step", fix, likely=True)]
+        return [Fault(sentence, "step", f"Unless the task itself ends there: {fix[0].lower()}{fix[1:]}", likely=True)]
     return []
 
 
