@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import jax
 
@@ -14,9 +14,6 @@ from ajax.core.hooks import Hooks
 from ajax.core.learn import Metrics
 from ajax.core.records import Batch, Clock, Inputs, Spec
 from ajax.core.spaces import Box, Discrete
-
-if TYPE_CHECKING:
-    from ajax.training.result import Result
 
 
 class Agent:
@@ -73,7 +70,7 @@ class Agent:
         return Sweep(self, {name: tuple(field) for name, field in values.items()})
 
     @property
-    def train(self) -> Callable[..., Result]:
+    def train(self) -> Callable[..., Any]:
         """`ajax.training.driver.train` with this agent: `PPO().train("CartPole-v1", steps=200_000, seeds=8)`."""
         from ajax.training.driver import train
 
@@ -93,7 +90,7 @@ class Sweep:
     values: dict[str, tuple[float, ...]]
 
     @property
-    def train(self) -> Callable[..., Result]:
+    def train(self) -> Callable[..., Any]:
         """`ajax.training.driver.train` with every combination, times the seeds."""
         from ajax.training.driver import train
 
