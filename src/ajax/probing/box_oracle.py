@@ -87,29 +87,31 @@ def solve_box(spec: Spec, estimator: Estimator, actor: Actor) -> BoxSolution:
     Raises:
         RuntimeError: no fixed point is found, or no temperature gives the target entropy.
     """
-    if actor.target_entropy is None:
+    goal = actor.target_entropy
+    if goal is None:
         return _solve(spec, estimator, actor, estimator.temperature)
     from scipy.optimize import brentq
 
     def excess(log_temperature: float) -> float:
         found = _solve(spec, estimator, actor, float(np.exp(log_temperature)))
         visits = collect(spec, _regions(found)).visits
-        return float(visits @ found.entropy) - actor.target_entropy
+        return float(visits @ found.entropy) - goal
 
     low, high = -9.0, 4.0
     if not excess(low) < 0 < excess(high):
-        raise RuntimeError(f"{spec.name}: no temperature gives an entropy of {actor.target_entropy} nats")
+        raise RuntimeError(f"{spec.name}: no temperature gives an entropy of {goal} nats")
     return _solve(spec, estimator, actor, float(np.exp(brentq(excess, low, high, xtol=1e-6))))
 
 
 def _solve(spec: Spec, e: Estimator, actor: Actor, temperature: float) -> BoxSolution:
     spec = dataclasses.replace(spec, quadratic=e.reward_scale * spec.quadratic)
-    dims, s, alive = spec.box.shape[0], spec.n_states, reachable(spec)
-    zeros, table, differential = np.zeros((s, dims)), target(spec, e), e.average and e.subtract_gain
+    s, alive = spec.n_states, reachable(spec)
+    zeros, table, differential = np.zeros((s, len(_bounds(spec)[0]))), target(spec, e), e.average and e.subtract_gain
     mean_reward = e.reward_scale * np.sum(spec.probability * spec.reward, -1)
     now = BoxSolution(spec, actor, table, np.zeros(s), zeros, zeros, zeros, np.zeros(s), temperature, 0.0)
     for _ in range(200):
-        now = dataclasses.replace(now, **_improve(now, alive))
+        mean, std, action = _improve(now, alive)
+        now = dataclasses.replace(now, mean=mean, std=std, action=action)
         regions = _regions(now, noisy=True)
         curves = np.array([_expected_quadratic(now, i) for i in range(s)])
         bonus = temperature * e.entropy * _entropies(now, actor.target_jacobian)
@@ -127,8 +129,9 @@ def _solve(spec: Spec, e: Estimator, actor: Actor, temperature: float) -> BoxSol
 
 
 def _bounds(spec: Spec) -> tuple[np.ndarray, np.ndarray]:
-    low, high = (np.broadcast_to(np.asarray(b, float), spec.box.shape) for b in (spec.box.low, spec.box.high))
-    return low, high
+    if spec.box is None:
+        raise RuntimeError(f"{spec.name!r} has discrete actions: solve it without an actor")
+    return np.full(spec.box.shape, spec.box.low, float), np.full(spec.box.shape, spec.box.high, float)
 
 
 def _to_box(spec: Spec, x: np.ndarray, d: int) -> np.ndarray:
@@ -201,7 +204,8 @@ def _entropies(now: BoxSolution, jacobian: bool) -> np.ndarray:
     return _entropy_of(now.mean, now.std, jacobian).sum(-1)
 
 
-def _improve(now: BoxSolution, alive: np.ndarray) -> dict[str, np.ndarray]:
+def _improve(now: BoxSolution, alive: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the best means and standard deviations given V, and the action as read."""
     mean, std = now.mean.copy(), np.full_like(now.std, 1.0 if now.actor.stochastic else 0.0)
     for state in np.flatnonzero(alive):
         for d in range(mean.shape[1]):
@@ -211,7 +215,7 @@ def _improve(now: BoxSolution, alive: np.ndarray) -> dict[str, np.ndarray]:
     action = (
         x if now.actor.read == "agent" else np.stack([_to_box(now.spec, x[:, d], d) for d in range(x.shape[1])], -1)
     )
-    return {"mean": mean, "std": std, "action": action}
+    return mean, std, action
 
 
 def _best_action(now: BoxSolution, state: int, d: int) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from ajax.probing.mistakes import MISTAKES
 from ajax.probing.query import Case, Query
 
 SPREAD = 0.005  # readings are never thought to be less noisy than this
+NEAR = 0.2  # of the way from a wrong answer to the right one: that near to it, readings are said to be at it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,7 +20,8 @@ class Diagnosis:
     Attributes:
         mistakes: the closest named mistake, and those whose answers can't be told from its own; empty if the case
             names none.
-        near: whether the failing readings really lie at its answers, within their noise or the tolerances.
+        near: whether the failing readings really lie at its answers: within their noise, the tolerances, or a fifth of
+            the way to the right answers (training may stop short of a fixed point).
         agree: failing seeds whose own closest answer is one of `mistakes`.
         failing: failing seeds.
     """
@@ -57,8 +59,9 @@ def diagnose(case: Case, readings: np.ndarray) -> Diagnosis:
 
     closest = int(distances(centre[None])[0].argmin())
     alike = np.all(np.abs(predicted - predicted[closest]) <= noise, axis=1)
-    order = [closest, *(i for i in np.flatnonzero(alike) if i != closest)]
-    reach = np.maximum(scale, noise)
+    order = [closest, *(int(i) for i in np.flatnonzero(alike) if i != closest)]
+    right = np.array([case.queries[i].right for i in judged])
+    reach = np.max([scale, noise, NEAR * np.abs(predicted[closest] - right)], axis=0)
     near = bool(np.all(np.abs(centre - predicted[closest]) <= reach))
     agree = int(alike[distances(finite).argmin(axis=1)].sum())
     return Diagnosis(tuple(names[i] for i in order), near, agree, len(readings))
@@ -107,8 +110,7 @@ def _sentence(case: Case, found: Diagnosis, shown: int) -> str:
 
     first, *alike = found.mistakes
     if not found.near:
-        away = max(case.tolerances[shown], SPREAD)
-        return f"no named mistake within {away:.2f} of it; the nearest is {first} ({answer(first)})"
+        return f"no named mistake is near; the nearest is {first} ({answer(first)})"
     listed = " or ".join(f"{name} ({answer(name)})" for name in (first, *alike))
     places = list(dict.fromkeys(MISTAKES[name].look for name in (first, *alike) if name in MISTAKES))
     look = f"; look at {', or at '.join(places)}" if places else ""

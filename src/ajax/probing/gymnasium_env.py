@@ -28,7 +28,7 @@ class GymnasiumEnv(gymnasium.Env):
         if spec.box is None:
             self.action_space: gymnasium.Space = gymnasium.spaces.Discrete(spec.n_actions)
         else:
-            low, high = (np.broadcast_to(np.float32(b), spec.box.shape) for b in (spec.box.low, spec.box.high))
+            low, high = (np.full(spec.box.shape, b, np.float32) for b in (spec.box.low, spec.box.high))
             self.action_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
         self._uniform = uniform or (lambda: self.np_random.random(dtype=np.float32))
         self._start, self._cumulative = cumulative(spec.start), cumulative(spec.probability)
@@ -52,7 +52,7 @@ class GymnasiumEnv(gymnasium.Env):
         row, bonus = (self._state, action), 0.0
         if isinstance(spec.box, Box):
             action = np.asarray(action, np.float32)
-            row = (self._state, int(np.sum(np.float32(spec.edges) <= action[0])))
+            row = (self._state, int(np.sum(np.asarray(spec.edges, np.float32) <= action[0])))
             powers = np.stack([np.ones_like(action), action, action**2], -1)
             bonus = float(np.sum(np.float32(spec.quadratic[self._state]) * powers))
         outcome = (*row, int(np.sum(self._cumulative[row] <= np.float32(self._uniform()))))

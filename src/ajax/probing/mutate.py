@@ -74,12 +74,12 @@ def used_functions(root: Path, path: str, package: str = "ajax.core") -> dict[st
         package: dotted name of the package that is followed.
     """
     used: dict[str, set[str]] = {}
-    waiting = [(path, None)]
+    waiting: list[tuple[str, str | None]] = [(path, None)]
     while waiting:
         file, owner = waiting.pop()
         tree = ast.parse((root / PACKAGE / file).read_text())
         homes = {
-            alias.asname or alias.name: node.module
+            alias.asname or alias.name: (node.module or "").split(".")[1:]
             for node in ast.walk(tree)
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(package)
             for alias in node.names
@@ -89,7 +89,7 @@ def used_functions(root: Path, path: str, package: str = "ajax.core") -> dict[st
         names = {node.id for node in ast.walk(scope) if isinstance(node, ast.Name)}
         for name in names:
             if name in homes:
-                home = "/".join(homes[name].split(".")[1:]) + ".py"
+                home = "/".join(homes[name]) + ".py"
             elif name in tops and owner is not None:
                 home = file
             else:

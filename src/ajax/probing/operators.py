@@ -59,7 +59,7 @@ def _swap_arms(node: ast.AST, networks: frozenset[str]) -> Rewrite:
 
 
 def _shift_index(node: ast.AST, networks: frozenset[str]) -> Rewrite:
-    if _callee(node) in ("argmax", "argmin"):
+    if isinstance(node, ast.Call) and _callee(node) in ("argmax", "argmin"):
         yield ast.BinOp(node, ast.Sub(), ast.Constant(1))
     if isinstance(node, ast.Call) and _callee(node) == "pick" and len(node.args) == 2:
         values, index = node.args
@@ -74,7 +74,7 @@ def _swap_flags(node: ast.AST, networks: frozenset[str]) -> Rewrite:
 
 
 def _merge_flags(node: ast.AST, networks: frozenset[str]) -> Rewrite:
-    if _named(node) == "terminated":
+    if isinstance(node, ast.expr) and _named(node) == "terminated":
         both = [node, _with_name(node, "truncated")]
         yield ast.Call(ast.Attribute(ast.Name("jnp"), "maximum", ast.Load()), both, [])
 

@@ -145,9 +145,11 @@ class AjaxTrained:
         if action is None:
             values = self._map(lambda state, x: self.agent.q(state, x), obs)
             return values.min(1) if values.ndim == 4 else values
+        import jax.numpy as jnp
+
         from ajax.core.spaces import to_agent
 
-        units = to_agent(self.spec.action_space, np.asarray(action, np.float32))
+        units = to_agent(self.spec.action_space, jnp.asarray(action, jnp.float32))
         values = self._map(lambda state, x: self.agent.q(state, x, units), obs)
         return values.min(1) if values.ndim == 3 else values
 
@@ -174,13 +176,14 @@ class AjaxTrained:
 
     def _map(self, read: Callable[[Any, Any], Any], obs: np.ndarray) -> np.ndarray:
         import jax
+        import jax.numpy as jnp
 
         from ajax.core.records import Inputs
 
-        obs = np.asarray(obs, np.float32)
+        seen_obs = jnp.asarray(obs, jnp.float32)
         if self.statistics is None:
-            return np.asarray(jax.vmap(lambda state: read(state, Inputs(obs)))(self.states))
-        both = jax.vmap(lambda state, seen: read(state, Inputs(seen.normalize(obs))))(self.states, self.statistics)
+            return np.asarray(jax.vmap(lambda state: read(state, Inputs(seen_obs)))(self.states))
+        both = jax.vmap(lambda state, seen: read(state, Inputs(seen.normalize(seen_obs))))(self.states, self.statistics)
         return np.asarray(both)
 
     def _needs(self, method: str) -> None:
