@@ -26,9 +26,9 @@ class Report(struct.PyTreeNode):
     """What a chunk says of itself.
 
     Attributes:
-        metrics: name: mean over the chunk's ticks.
+        metrics: name: sum over the chunk's ticks (2,), a high and a low part to be added in float64.
         first_bad: name: the tick at which the metric first was not finite, or `NEVER`.
-        finished: the episodes that ended.
+        finished: the episodes that ended, each sum (2,) like a metric's.
         healthy: whether every number of the agent's state is finite at the end.
     """
 
@@ -64,7 +64,7 @@ def begin(agent: Any, task: Task, key: jax.Array) -> tuple[Run, Sanity]:
         agent=state,
         env=env,
         obs=obs,
-        store=loop_of(agent, task.dataset is not None).init_store(agent, row),
+        store=loop_of(agent, task.offline).init_store(agent, row),
         statistics=normalise.init(task.normalize, task.env.observation_space.shape, task.n_envs),
         own=tuple(e.init(agent, stream(key, f"extension {i}")) for i, e in enumerate(task.extensions)),
         episode_return=jnp.zeros(task.n_envs),
@@ -87,7 +87,7 @@ def chunk(
         horizon: environment steps of the whole run, float32.
         learn: False for warm-up ticks.
     """
-    loop = loop_of(agent, task.dataset is not None)
+    loop = loop_of(agent, task.offline)
 
     @jax.jit  # traced once, here and in the loop below
     def tick(run: Run, t: jax.Array):
@@ -101,22 +101,31 @@ def chunk(
     names = sorted(jax.eval_shape(tick, run, first)[1])
 
     def body(i: jax.Array, carry):
-        run, sums, bad, finished = carry
+        run, sums, bad = carry
         run, metrics, ended = tick(run, first + i)
-        values = jnp.stack([metrics[name] for name in names]) if names else sums
+        values = jnp.stack([metrics[name] for name in names] + jax.tree.leaves(ended))
         bad = jnp.minimum(bad, jnp.where(jnp.isfinite(values), NEVER, first + i))
-        return run, sums + values, bad, finished + ended
+        return run, add_exactly(*sums, values), bad
 
-    start = (run, jnp.zeros(len(names)), jnp.full(len(names), NEVER, jnp.int32), Finished.none())
-    run, sums, bad, finished = jax.lax.fori_loop(0, n, body, start)
-    means = sums / n.astype(jnp.float32)
+    zeros = jnp.zeros(len(names) + len(jax.tree.leaves(Finished.none())))
+    start = (run, (zeros, zeros), jnp.full(zeros.shape, NEVER, jnp.int32))
+    run, sums, bad = jax.lax.fori_loop(0, n, body, start)
+    totals = list(jnp.stack(sums, -1))
     report = Report(
-        metrics={name: means[i] for i, name in enumerate(names)},
-        first_bad={name: bad[i] for i, name in enumerate(names)},
-        finished=finished,
+        metrics=dict(zip(names, totals, strict=False)),
+        first_bad=dict(zip(names, bad, strict=False)),
+        finished=Finished(*totals[len(names) :]),
         healthy=finite(run.agent),
     )
     return run, report
+
+
+def add_exactly(high: jax.Array, low: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Add `x` to a sum of two float32 parts, so that it does not depend on where chunks begin (Knuth's TwoSum)."""
+    total = high + x
+    kept = total - high
+    error = (high - (total - kept)) + (x - kept)
+    return total, low + error
 
 
 def finite(tree: Any) -> jax.Array:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
-
-import numpy as np
 
 from ajax.buffers.dataset import Dataset
 from ajax.core.agent import Agent, Sweep
@@ -90,8 +89,6 @@ def train(
         FolderInUse, CheckpointError: `out` can't be used.
     """
     made = registry.make(env)
-    if evaluations < 1:
-        raise ConfigError(f"evaluations={evaluations} must be at least 1. To run no evaluation give episodes=0.")
     agents, lane_seeds, labels = lanes_of(agent if isinstance(agent, Sweep) else Sweep(agent, {}), seeds)
     limit = episode_length or time_limit(made) or LONGEST_EPISODE
     plan = Plan(
@@ -100,8 +97,9 @@ def train(
         labels=labels,
         env_id=registry.identify(env),
         env_name=registry.title(env),
-        horizon=_whole("horizon", horizon if horizon is not None else steps),
-        every=max(1, _whole("steps", steps) // evaluations),
+        steps=steps,
+        horizon=steps if horizon is None else horizon,
+        evaluations=evaluations,
         episodes=episodes,
         limit=limit,
         normalize=Normalize(
@@ -115,23 +113,22 @@ def train(
         offline=dataset is not None,
         extensions=tuple(extensions),
     )
-    if steps < plan.steps_per_tick:
-        raise ConfigError(
-            f"steps={steps}: {type(agents[0]).__name__} takes {plan.steps_per_tick:,} environment steps at a time"
-            f" (n_envs times steps between updates). Ask for at least that many."
-        )
     task = make_task(plan, made, dataset)
-    folder = RunFolder(out) if out is not None else None
-    try:
+    with contextlib.ExitStack() as stack:
+        for logger in loggers:
+            stack.callback(logger.close)
+        folder = stack.enter_context(RunFolder(out)) if out is not None else None
+        session = Session(plan, engine(plan, task))
         if folder:
             folder.write_config(plan.to_json())
-        session = Session(plan, engine(plan, task))
-        session.begin()
+        try:
+            session.begin()
+        except BaseException:
+            if folder:  # nothing was trained: the folder may be used again
+                folder.config_path.unlink()
+            raise
         session.record(folder, tuple(loggers), checkpoint_seconds)
-        return session.train_to(steps, progress=progress)
-    finally:
-        if folder:
-            folder.close()
+        return session.train_to(plan.steps, progress=progress)
 
 
 def resume(
@@ -148,7 +145,7 @@ def resume(
 
     Args:
         out: the folder.
-        steps: environment steps in all; those first asked for unless given.
+        steps: environment steps in all; those last asked for unless given.
         env: the environment, where it was given as an object that `config.json` can't name.
         dataset: what an offline run learns from, again.
         checkpoint_seconds, loggers, progress: as for `train`.
@@ -157,14 +154,21 @@ def resume(
         CheckpointError: there is nothing to resume there, or it does not fit.
         FolderInUse: another process runs it.
     """
-    with RunFolder(out, resume=True) as folder:
+    with contextlib.ExitStack() as stack:
+        for logger in loggers:
+            stack.callback(logger.close)
+        folder = stack.enter_context(RunFolder(out, resume=True))
         session = open_session(folder.path, env, dataset)
         session.record(folder, tuple(loggers), checkpoint_seconds)
-        return session.train_to(steps or session.plan.horizon, progress=progress)
+        return session.train_to(session.target if steps is None else steps, progress=progress)
 
 
 def load(out: str | Path, *, env: Any = None) -> Result:
     """Read a results folder: its curves and its trained runs, without training on.
+
+    Args:
+        out: the folder.
+        env: the environment, where it was given as an object that `config.json` can't name.
 
     Raises:
         CheckpointError: there is none, or it does not fit.
@@ -222,7 +226,7 @@ def make_task(plan: Plan, env: Any, dataset: Dataset | None = None) -> Task:
         env = TimeLimit(env, plan.episode_length) if plan.episode_length is not None else env
         env = FlattenObservation(env) if isinstance(env.observation_space, Discrete) else env
     n_envs = agent.rollout.n_envs if agent.loop == "on_policy" else agent.replay.n_envs
-    task = Task(env, n_envs, plan.normalize, plan.extensions)
+    task = Task(env, n_envs, plan.normalize, plan.extensions, plan.offline)
     agent.check_spaces(task.spec)
     check_extensions(agent, plan.extensions)
     return task if dataset is None else task.replace(dataset=dataset.store(task.spec))
@@ -232,9 +236,3 @@ def engine(plan: Plan, task: Task) -> Any:
     """What advances the runs: compiled whole, or a host loop around a Gymnasium environment."""
     kind = HostLanes if isinstance(task.env, GymnasiumEnv) else Lanes
     return kind(list(plan.agents), list(plan.seeds), task, float(plan.horizon), plan.limit)
-
-
-def _whole(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ConfigError(f"{name}={value!r} must be a whole number of environment steps, at least 1.")
-    return int(value)

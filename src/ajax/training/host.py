@@ -41,7 +41,7 @@ class HostLanes:
         spaces = Spaces(self.env.observation_space, self.env.action_space)
         self.task = numbers(task.replace(env=spaces))
         self.agents, self.horizon, self.limit = [numbers(a) for a in agents], jnp.float32(horizon), limit
-        self.static_agent, self.offline = agents[0], task.dataset is not None
+        self.static_agent, self.offline = agents[0], task.offline
         self.warmup = loop_of(agents[0], self.offline).warmup_ticks(agents[0])
         self.vectors: list[GymnasiumVector] = [self.env.vector(task.n_envs, 10_000 * seed) for seed in seeds]
         self.runs: list[Run] = []
@@ -68,7 +68,7 @@ class HostLanes:
         reports = [self._advance(lane, first, n if active[lane] else 0) for lane in range(self.n)]
         names = sorted({name for report in reports for name in report.metrics})
         for report in reports:
-            report.metrics.update({name: np.array(np.nan) for name in names if name not in report.metrics})
+            report.metrics.update({name: np.full(2, np.nan) for name in names if name not in report.metrics})
             report.first_bad.update({name: np.array(NEVER) for name in names if name not in report.first_bad})
         return jax.tree.map(lambda *x: np.stack(x), *reports)
 
@@ -83,12 +83,12 @@ class HostLanes:
             ended.append(finished)
         rows = [(tick, jax.device_get(measured)) for tick, measured in metrics]
         names = rows[0][1] if rows else {}
-        means = {name: np.array(np.mean([row[name] for _, row in rows])) for name in names}
+        sums = {name: _parts([row[name] for _, row in rows]) for name in names}
         bad = {
             name: np.array(min((t for t, row in rows if not np.isfinite(row[name])), default=NEVER)) for name in names
         }
-        total = jax.tree.map(lambda *x: np.sum(x), Finished.none(), *jax.device_get(ended))
-        return Report(means, bad, total, np.asarray(finite(self.runs[lane].agent)))
+        total = jax.tree.map(lambda *x: _parts(x), Finished.none(), *jax.device_get(ended))
+        return Report(sums, bad, total, np.asarray(finite(self.runs[lane].agent)))
 
     def _tick(self, lane: int, tick: int, learn: bool) -> tuple[dict[str, Any], Finished]:
         if self.offline:
@@ -169,6 +169,11 @@ class HostLanes:
         return self.runs[lane]
 
 
+def _parts(values: Any) -> np.ndarray:
+    """Their sum, exact in float64, in the form of a `Report`."""
+    return np.array([np.sum(values, dtype=np.float64), 0.0])
+
+
 def _row(obs: Any, action: Any, out: HostStep, extras: dict) -> Batch:
     reward, terminated, truncated = (jnp.asarray(x) for x in (out.reward, out.terminated, out.truncated))
     return transition(obs, action, reward, terminated, truncated, jnp.asarray(out.final_obs), extras)
@@ -187,7 +192,7 @@ def _begin(agent: Any, task: Task, key: jax.Array, obs: jax.Array) -> Run:
         agent=agent.init(task.spec, stream(key, "init")),
         env=(),
         obs=obs,
-        store=loop_of(agent, task.dataset is not None).init_store(agent, row),
+        store=loop_of(agent, task.offline).init_store(agent, row),
         statistics=normalise.init(task.normalize, task.spec.observation.shape, task.n_envs),
         own=tuple(e.init(agent, stream(key, f"extension {i}")) for i, e in enumerate(task.extensions)),
         episode_return=zeros,
@@ -218,10 +223,10 @@ def _learn(
     agent: Any, task: Task, run: Run, rollout: Any, tick: jax.Array, horizon: jax.Array, learn: bool
 ) -> tuple[Run, dict]:
     """What a tick does after its rows (steps, n_envs, ...) are there."""
-    loop = loop_of(agent, task.dataset is not None)
+    loop = loop_of(agent, task.offline)
     key = jax.random.fold_in(run.key, tick)
     clock = _clock(loop, agent, tick, 0, task.n_envs, horizon)
-    if task.dataset is not None:
+    if task.offline:
         run, metrics, _ = loop.tick(agent, task, run, key, clock, learn)
         return run, metrics
     key = stream(key, "learn")

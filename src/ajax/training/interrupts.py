@@ -9,7 +9,7 @@ from typing import Any, Self
 
 
 class Interrupts:
-    """While entered, the first SIGINT or SIGTERM sets `asked`; a second SIGINT raises KeyboardInterrupt at once.
+    """While entered, the first SIGINT or SIGTERM is kept in `asked`; a second SIGINT raises KeyboardInterrupt at once.
 
     Outside the main thread, where Python allows no handlers, it does nothing.
     """
@@ -17,7 +17,7 @@ class Interrupts:
     SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
     def __init__(self) -> None:
-        self.asked = False
+        self.asked = 0  # the signal's number
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -32,4 +32,4 @@ class Interrupts:
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self.asked and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.asked = True
+        self.asked = number

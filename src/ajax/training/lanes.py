@@ -46,7 +46,7 @@ class Lanes:
         self.mesh = None if self.apart else _mesh(self.n, devices)
         self.task, self.horizon, self.limit = numbers(task), jnp.float32(horizon), jnp.int32(limit)
         self.agents, self.keys = [numbers(agent) for agent in agents], [seed_key(seed) for seed in seeds]
-        self.warmup = chunk.loop_of(agents[0], task.dataset is not None).warmup_ticks(agents[0])
+        self.warmup = chunk.loop_of(agents[0], task.offline).warmup_ticks(agents[0])
         if not self.apart:
             self.agents, self.keys = [self._spread(_stack(self.agents))], [self._spread(_stack(self.keys))]
         self._avals = shapes(self._batched(chunk.begin, (0, None, 0)), self.agents[0], self.task, self.keys[0])[0]

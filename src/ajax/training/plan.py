@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import jax
+import numpy as np
 
 import ajax
 from ajax.core.agent import Agent, Sweep
@@ -20,6 +21,8 @@ from ajax.training.normalise import Normalize
 
 FORMAT = 1
 ON_NAN = ("stop", "warn")
+MOST_SEEDS = 2**32
+"""Seeds are below this: JAX makes a key of 32 bits."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,8 +35,9 @@ class Plan:
         labels: what tells a lane's configuration from others' (`"gamma=0.9"`), one a lane.
         env_id: what makes the environment again in another process, or None.
         env_name: what to call it.
-        horizon: environment steps of the whole run; schedules end there.
-        every: environment steps between two reports.
+        steps: environment steps first asked for.
+        horizon: environment steps at which schedules end.
+        evaluations: reports in `steps`, evenly spread; they go on at the same pace beyond.
         episodes: episodes of an evaluation; 0: no evaluation, training episodes are reported.
         limit: steps after which an evaluation cuts an unfinished episode.
         normalize: what is normalized.
@@ -49,8 +53,9 @@ class Plan:
     labels: tuple[str, ...]
     env_id: str | None
     env_name: str
+    steps: int
     horizon: int
-    every: int
+    evaluations: int
     episodes: int
     limit: int
     normalize: Normalize
@@ -63,14 +68,17 @@ class Plan:
     def __post_init__(self):
         if self.on_nan not in ON_NAN:
             raise ConfigError(f"on_nan={self.on_nan!r} must be one of {ON_NAN}.{did_you_mean(self.on_nan, ON_NAN)}")
-        counts = {"steps": self.horizon, "evaluations": self.every, "action_repeat": self.action_repeat}
-        for name, value in counts.items():
-            if value < 1:
-                raise ConfigError(f"{name} must be a whole number of at least 1.")
-        if self.episodes < 0:
-            raise ConfigError(f"episodes={self.episodes} must be at least 0 (0: no evaluation).")
-        if self.episode_length is not None and self.episode_length < 1:
-            raise ConfigError(f"episode_length={self.episode_length} must be at least 1.")
+        counts = {"steps": "", "horizon": "", "evaluations": " To run no evaluation give episodes=0."}
+        for name, hint in (counts | {"action_repeat": ""}).items():
+            check_count(name, getattr(self, name), 1, hint)
+        check_count("episodes", self.episodes, 0, " 0: no evaluation, the training episodes are reported.")
+        if self.episode_length is not None:
+            check_count("episode_length", self.episode_length, 1, " None: the environment's own.")
+        if self.steps < self.steps_per_tick:
+            raise ConfigError(
+                f"steps={self.steps}: {type(self.agents[0]).__name__} takes {self.steps_per_tick:,} environment steps"
+                " at a time (n_envs times the steps between updates). Ask for at least that many."
+            )
 
     @property
     def names(self) -> list[str]:
@@ -93,6 +101,7 @@ class Plan:
     def to_json(self) -> dict[str, Any]:
         """The plan as JSON values; `extensions` are kept as configurations."""
         data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        data = {name: int(value) if isinstance(value, np.integer) else value for name, value in data.items()}
         distinct = list(dict.fromkeys(self.agents))
         data["agents"] = [to_dict(agent) for agent in distinct]
         data["lanes"] = [distinct.index(agent) for agent in self.agents]
@@ -133,17 +142,22 @@ def lanes_of(sweep: Sweep, seeds: int | Iterable[int]) -> tuple[tuple[Agent, ...
         ConfigError: no or repeated seeds, no values, or a swept field that is not a number.
         UnknownName: a swept field does not exist.
     """
-    if isinstance(seeds, int):
-        if seeds < 1:
-            raise ConfigError(f"seeds={seeds} must be at least 1, or a list of seeds.")
-        seeds = range(seeds)
-    seeds = tuple(int(seed) for seed in seeds)
-    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
-        raise ConfigError(f"seeds={list(seeds)} must be one or more different numbers, none negative.")
+    if isinstance(seeds, Iterable):
+        seeds = tuple(seeds)
+        whole = all(isinstance(seed, int | np.integer) for seed in seeds)
+        if not whole or not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) >= MOST_SEEDS:
+            raise ConfigError(f"seeds={list(seeds)} must be different whole numbers, none negative, all below 2**32.")
+        seeds = tuple(int(seed) for seed in seeds)
+    else:
+        check_count("seeds", seeds, 1, " Or give a list of seeds.")
+        seeds = tuple(range(seeds))
     agent, fields = sweep.agent, sweep.values
     combinations = [dict(zip(fields, values, strict=True)) for values in itertools.product(*fields.values())]
     if not combinations:
         raise ConfigError(f"sweep({fields}) has a field without values. Give at least one value each.")
+    for name, given in fields.items():
+        if len(set(given)) < len(given):
+            raise ConfigError(f"sweep({name}={list(given)}): a value is given twice. Give each once.")
     agents, labels = [], []
     structure: Any = None
     for values in combinations:
@@ -154,9 +168,19 @@ def lanes_of(sweep: Sweep, seeds: int | Iterable[int]) -> tuple[tuple[Agent, ...
         if jax.tree.structure(variant) != structure:
             raise ConfigError(f"sweep({fields}): one program runs all values, so each must be of one kind.")
         agents.append(variant)
-        labels.append(", ".join(f"{name}={value:g}" for name, value in values.items()))
+        labels.append(", ".join(f"{name}={value}" for name, value in values.items()))
     n = len(seeds)
     return tuple(a for a in agents for _ in seeds), seeds * len(agents), tuple(x for x in labels for _ in range(n))
+
+
+def check_count(name: str, value: Any, least: int, hint: str = "") -> None:
+    """Refuse what is no count.
+
+    Raises:
+        ConfigError: `value` is not a whole number of at least `least`; the message ends with `hint`.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ConfigError(f"{name}={value!r} must be a whole number of at least {least}.{hint}")
 
 
 def _require_number(agent: Agent, name: str, value: Any) -> None:

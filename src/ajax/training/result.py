@@ -11,6 +11,7 @@ import numpy as np
 from ajax.core.keys import seed_key, stream
 from ajax.core.records import Clock
 from ajax.core.spaces import to_box
+from ajax.logging.folder import RunFolder
 from ajax.training import normalise
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Result:
         seeds: the seed of every lane.
         lanes: what a lane is called in tables and plots.
         stopped: lane: why it stopped before its end (a metric that was no longer finite).
-        interrupted: whether training was cut short by SIGINT or SIGTERM.
+        interrupted: number of the signal (SIGINT, SIGTERM) that cut training short; 0 if none did.
         problems: what could not be written to the results folder (a full disk), one sentence each.
     """
 
@@ -116,8 +117,20 @@ class Result:
         return self.session.save_to(folder)
 
     def resume(self, steps: int, *, progress: bool = True) -> Result:
-        """Train on until `steps` environment steps in all; the schedules keep the first call's horizon."""
-        return self.session.train_to(steps, progress=progress)
+        """Train on until `steps` environment steps in all; the schedules keep the first call's horizon.
+
+        What the first call sent to loggers is complete; this one writes to the results folder alone.
+
+        Raises:
+            ConfigError: fewer steps than were already taken.
+            FolderInUse: another process runs this folder by now.
+        """
+        session = self.session
+        if session.folder is None:
+            return session.train_to(steps, progress=progress)
+        with RunFolder(session.folder.path, resume=True) as folder:
+            session.record(folder, (), session.checkpoint_seconds)
+            return session.train_to(steps, progress=progress)
 
 
 def _columns(rows: list[np.ndarray], n: int) -> np.ndarray:

@@ -47,13 +47,15 @@ class Task(struct.PyTreeNode):
         n_envs: environments stepped in parallel.
         normalize: what is normalized.
         extensions: the stack, folded in order.
-        dataset: what to learn from offline, a `ajax.buffers.replay.Store`, or None.
+        offline: whether the agent learns from a dataset alone.
+        dataset: what to learn from offline, or None: the run can then be looked at, but not trained.
     """
 
     env: Any
     n_envs: int = struct.field(pytree_node=False)
     normalize: Normalize = Normalize()
     extensions: tuple[Any, ...] = ()
+    offline: bool = struct.field(pytree_node=False, default=False)
     dataset: Store | None = None
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 import warnings
 from pathlib import Path
@@ -15,40 +14,30 @@ from ajax.logging import checkpoint
 from ajax.logging.backends import Logger
 from ajax.logging.folder import RunFolder
 from ajax.logging.progress import Progress
-from ajax.training.chunk import NEVER, Report, Sanity
+from ajax.training.chunk import Report, Sanity
 from ajax.training.evaluate import Evaluation
+from ajax.training.history import Interval, Row, first_fault
 from ajax.training.interrupts import Interrupts
-from ajax.training.plan import Plan
+from ajax.training.plan import Plan, check_count
 from ajax.training.result import Result
 
 CHUNK_SECONDS = 0.5
 """How long a chunk should take: short enough that progress moves and Ctrl-C is heard."""
 
-
-@dataclasses.dataclass
-class Row:
-    """One line of history: what was measured at `step`, each an array (lanes,)."""
-
-    step: int
-    seconds: float
-    returns: np.ndarray
-    lengths: np.ndarray
-    metrics: dict[str, np.ndarray]
-
-    def to_json(self) -> dict[str, Any]:
-        """The row as JSON values."""
-        arrays = {"returns": self.returns, "lengths": self.lengths, **self.metrics}
-        return {"step": self.step, "seconds": self.seconds, "arrays": {k: v.tolist() for k, v in arrays.items()}}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Row:
-        """The inverse of `to_json`."""
-        arrays = {k: np.array(v, np.float64) for k, v in data["arrays"].items()}
-        return cls(data["step"], data["seconds"], arrays.pop("returns"), arrays.pop("lengths"), arrays)
+SHARE_OF_SAVING = 20.0
+"""A checkpoint is followed by at least this many times the time that it took."""
 
 
 class Session:
     """A training under way: the lanes, where they stand, and what was measured.
+
+    Attributes:
+        tick, seconds: how far it is, and the time that it took.
+        target: environment steps last asked for.
+        history: a row an evaluation.
+        stopped: lane: why it stopped before the end.
+        interrupted: number of the signal that cut training short, 0 if none did.
+        since: what was measured since the last row.
 
     Args:
         plan: what is trained.
@@ -60,11 +49,13 @@ class Session:
         self.tick, self.seconds = 0, 0.0
         self.history: list[Row] = []
         self.stopped: dict[int, str] = {}
-        self.interrupted = False
+        self._warned: set[int] = set()
+        self.target = plan.steps
+        self.interrupted = 0
         self.since = Interval(lanes.n)
         self.folder: RunFolder | None = None
         self.loggers: tuple[Logger, ...] = ()
-        self.checkpoint_seconds, self._saved_at = np.inf, -np.inf
+        self.checkpoint_seconds, self._save_at = np.inf, np.inf
 
     def record(self, folder: RunFolder | None, loggers: tuple[Logger, ...], checkpoint_seconds: float) -> None:
         """Write to a results folder and to loggers from here on, with a checkpoint at once.
@@ -96,16 +87,18 @@ class Session:
         """Train until `steps` environment steps in all, or until interrupted.
 
         Raises:
-            ConfigError: `steps` is less than a tick, or less than was already taken.
+            ConfigError: `steps` is less than was already taken, or the dataset to learn from is missing.
         """
+        self.require_dataset()
         last = self._last_tick(steps)
         began = time.monotonic() - self.seconds
-        self.interrupted, n = False, 1
+        self.target, self.interrupted, n = steps, 0, 1
         total = last * self.plan.steps_per_tick
         with Interrupts() as interrupts, Progress(total, self.plan.title, start=self.step, enabled=progress) as bar:
             with bar.phase("compiling"):
                 self.lanes.compile(self.plan.episodes)
             self._log(f"training {self.plan.title} from step {self.step:,} to {total:,}")
+            self._save_soon()
             while self.tick < last and len(self.stopped) < self.lanes.n and not interrupts.asked:
                 n = min(n, self._next_stop(last) - self.tick)
                 start = time.monotonic()
@@ -114,47 +107,63 @@ class Session:
                 self.tick += n
                 self._absorb(report, n)
                 self.seconds = time.monotonic() - began
-                if self.tick == last or self._is_report(self.tick) or len(self.stopped) == self.lanes.n:
+                if self._is_report(last):
                     self._report(bar)
                 else:
                     bar.update(self.step)
+                if self.folder and time.monotonic() > self._save_at:
+                    self.save()
                 n = max(1, min(8 * n, int(n * CHUNK_SECONDS / max(took, 1e-4))))
-            self.interrupted = interrupts.asked and self.tick < last
+            self.interrupted = interrupts.asked if self.tick < last else 0
         self._finish()
         return Result(self)
 
+    def require_dataset(self) -> None:
+        """Refuse to train a run that was opened only to be looked at.
+
+        Raises:
+            ConfigError: it learns from a dataset, which was not given.
+        """
+        if self.plan.offline and self.lanes.task.dataset is None:
+            raise ConfigError(
+                "this run learns from a dataset, which a results folder does not hold. Resume it from"
+                " Python: ajax.resume(folder, dataset=...)."
+            )
+
     def _last_tick(self, steps: int) -> int:
-        per_tick = self.plan.steps_per_tick
-        if steps < per_tick:
-            agent = type(self.plan.agents[0]).__name__
-            raise ConfigError(f"steps={steps}: {agent} takes {per_tick:,} environment steps at a time. Ask for more.")
-        if steps // per_tick < self.tick:
-            raise ConfigError(f"steps={steps:,}: the run has taken {self.step:,} already. Ask for more.")
-        return steps // per_tick
+        check_count("steps", steps, 1)
+        if steps // self.plan.steps_per_tick < self.tick:
+            raise ConfigError(f"steps={steps}: the run has taken {self.step:,} already. Ask for more.")
+        return steps // self.plan.steps_per_tick
 
     def _active(self) -> np.ndarray:
         return np.array([i not in self.stopped for i in range(self.lanes.n)])
 
-    def _is_report(self, tick: int) -> bool:
-        per_tick, every = self.plan.steps_per_tick, self.plan.every
-        return tick * per_tick // every > (tick - 1) * per_tick // every
+    def _reports(self, tick: int) -> int:
+        """How many reports are due by a tick: `evaluations` of them, evenly spread over the steps first asked for."""
+        return tick * self.plan.evaluations // (self.plan.steps // self.plan.steps_per_tick)
+
+    def _is_report(self, last: int) -> bool:
+        due = self._reports(self.tick) > self._reports(self.tick - 1)
+        return due or self.tick == last or len(self.stopped) == self.lanes.n
 
     def _next_stop(self, last: int) -> int:
         """The next tick at which something other than ticks happens."""
-        per_tick, every = self.plan.steps_per_tick, self.plan.every
-        report = -(-(self.step // every + 1) * every // per_tick)
+        ticks = self.plan.steps // self.plan.steps_per_tick
+        report = -(-(self._reports(self.tick) + 1) * ticks // self.plan.evaluations)
         stops = [last, report] + ([self.lanes.warmup] if self.tick < self.lanes.warmup else [])
         return min(stop for stop in stops if stop > self.tick)
 
     def _absorb(self, report: Report, n: int) -> None:
-        self.since.add(report, n)
+        self.since.add(report, n, self._active())
         for lane in range(self.lanes.n):
-            if lane in self.stopped:
+            if lane in self.stopped or lane in self._warned:
                 continue
             fault = first_fault(report, lane, self.plan.steps_per_tick)
             if fault is None:
                 continue
             text = f"{self.plan.names[lane]}: {fault}"
+            self._warned.add(lane)
             if self.plan.on_nan == "stop":
                 self.stopped[lane] = fault
                 text += " This run stops here; the others go on."
@@ -177,17 +186,17 @@ class Session:
             if self.folder:
                 self.folder.append(line)
             for logger in self.loggers:
-                numbers = {k: v for k, v in line.items() if k not in ("step", "seed", "label")}
+                prefix = f"{line['label']}/" if line["label"] else ""
+                numbers = {prefix + k: v for k, v in line.items() if k not in ("step", "seed", "label")}
                 logger.log(self.step, numbers, self.plan.seeds[lane])
-        bar.update(self.step, self._mean_return())
-        self._log(f"step {self.step:,}: mean return {self._mean_return():.2f}")
-        if self.folder and time.monotonic() - self._saved_at >= self.checkpoint_seconds:
-            self.save()
+        mean = self._mean_return()
+        bar.update(self.step, mean)
+        self._log(f"step {self.step:,}: " + ("no return yet" if mean is None else f"mean return {mean:.2f}"))
 
     def _mean_return(self) -> float | None:
-        if not self.history or np.isnan(self.history[-1].returns).all():
-            return None
-        return float(np.nanmean(self.history[-1].returns))
+        """Of the last report; None where no episode ended."""
+        returns = self.history[-1].returns
+        return None if np.isnan(returns).all() else float(np.nanmean(returns))
 
     def _finish(self) -> None:
         if not self.folder:
@@ -196,25 +205,34 @@ class Session:
         if self.history:
             self.plot(self.folder.curve_path)
         if self.interrupted:
-            self._log(f"interrupted at step {self.step:,}; go on with: ajax resume {self.folder.path}")
+            self._log(
+                f"interrupted by signal {self.interrupted} at step {self.step:,}; go on with: ajax resume {self.folder.path}"
+            )
         else:
             self._log(f"done at step {self.step:,} after {self.seconds:.1f} s")
 
     def save(self) -> None:
         """Write a checkpoint. A failure (disk full) is reported and kept in `folder.problems`; training goes on."""
         assert self.folder is not None
+        began = time.monotonic()
         try:
             checkpoint.save(self.folder.path / "checkpoints", self.lanes.tree(), self.meta(), step=self.step)
         except CheckpointError as error:
-            self.folder.problems.append(str(error))
-            self._log(str(error))
-            warnings.warn(str(error), RuntimeWarning)
-        self._saved_at = time.monotonic()
+            if str(error) not in self.folder.problems:
+                self.folder.problems.append(str(error))
+                self._log(str(error))
+                warnings.warn(str(error), RuntimeWarning)
+        self._save_soon(time.monotonic() - began)
+
+    def _save_soon(self, took: float = 0.0) -> None:
+        """Let the next checkpoint be written in due time: a large replay's must not take most of the run."""
+        self._save_at = time.monotonic() + max(self.checkpoint_seconds, SHARE_OF_SAVING * took)
 
     def meta(self) -> dict[str, Any]:
         """What a checkpoint holds beside the runs, as JSON values."""
         return {
             "tick": self.tick,
+            "target": self.target,
             "seconds": self.seconds,
             "history": [row.to_json() for row in self.history],
             "stopped": [[lane, text] for lane, text in self.stopped.items()],
@@ -224,7 +242,7 @@ class Session:
     def restore(self, tree: Any, meta: dict[str, Any]) -> None:
         """Take over a checkpoint's runs and history."""
         self.lanes.load(tree)
-        self.tick, self.seconds = meta["tick"], meta["seconds"]
+        self.tick, self.target, self.seconds = meta["tick"], meta["target"], meta["seconds"]
         self.history = [Row.from_json(row) for row in meta["history"]]
         self.stopped = dict(meta["stopped"])
         self.since = Interval.from_json(meta["since"])
@@ -277,54 +295,6 @@ class Session:
     def _log(self, text: str) -> None:
         if self.folder:
             self.folder.log(text)
-
-
-class Interval:
-    """Training metrics since the last report: sums over ticks, and over the episodes that ended."""
-
-    def __init__(self, n: int):
-        self.ticks = 0
-        self.sums: dict[str, np.ndarray] = {}
-        self.episodes = np.zeros((3, n))
-
-    def add(self, report: Report, n: int) -> None:
-        """Take in a chunk of `n` ticks."""
-        if report.metrics:  # warm-up has none
-            self.ticks += n
-        for name, mean in report.metrics.items():
-            self.sums[name] = self.sums.get(name, 0.0) + np.asarray(mean, np.float64) * n
-        finished = report.finished
-        self.episodes += np.stack([finished.count, finished.total_return, finished.total_length]).astype(np.float64)
-
-    def metrics(self) -> dict[str, np.ndarray]:
-        """Means over the interval; an episode mean is NaN where no episode ended."""
-        count, returns, lengths = self.episodes
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means = {"train/return": returns / count, "train/length": lengths / count, "train/episodes": count}
-        return means | {name: total / self.ticks for name, total in self.sums.items()}
-
-    def to_json(self) -> dict[str, Any]:
-        """The sums as JSON values."""
-        sums = {k: v.tolist() for k, v in self.sums.items()}
-        return {"ticks": self.ticks, "sums": sums, "episodes": self.episodes.tolist()}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Interval:
-        """The inverse of `to_json`."""
-        interval = cls(0)
-        interval.ticks, interval.episodes = data["ticks"], np.array(data["episodes"])
-        interval.sums = {k: np.array(v) for k, v in data["sums"].items()}
-        return interval
-
-
-def first_fault(report: Report, lane: int, steps_per_tick: int) -> str | None:
-    """Say which metric of a lane first was not finite, and when; None if all is well."""
-    bad = {name: int(when[lane]) for name, when in report.first_bad.items()}
-    first = min(bad.values(), default=NEVER)
-    if first < NEVER:
-        names = ", ".join(sorted(name for name, when in bad.items() if when == first))
-        return f"{names} stopped being finite at step {(first + 1) * steps_per_tick:,}."
-    return None if report.healthy[lane] else "a parameter of the agent is no longer finite."
 
 
 def check_sanity(sanity: Sanity, env_name: str) -> None:
