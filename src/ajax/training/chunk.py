@@ -7,8 +7,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
+from ajax.core.errors import EnvironmentFault
 from ajax.core.keys import stream
 from ajax.core.records import Array, Clock
 from ajax.core.spaces import to_box
@@ -44,6 +46,19 @@ class Sanity(struct.PyTreeNode):
     reset: Array
     obs: Array
     reward: Array
+
+    def check(self, env_name: str) -> None:
+        """Refuse an environment whose first numbers are not finite.
+
+        Raises:
+            EnvironmentFault: naming what was not.
+        """
+        what = {"reset's observation": self.reset, "step's observation": self.obs, "step's reward": self.reward}
+        bad = [name for name, fine in what.items() if not np.all(fine)]
+        if bad:
+            raise EnvironmentFault(
+                f"{env_name}: {' and '.join(bad)} held NaN or infinity in the first step. Run `ajax check-env` on it."
+            )
 
 
 def loop_of(agent: Any, is_offline: bool) -> ModuleType:
@@ -105,7 +120,7 @@ def chunk(
         run, metrics, ended = tick(run, first + i)
         values = jnp.stack([metrics[name] for name in names] + jax.tree.leaves(ended))
         bad = jnp.minimum(bad, jnp.where(jnp.isfinite(values), NEVER, first + i))
-        return run, add_exactly(*sums, values), bad
+        return run, add_exactly(sums, values), bad
 
     zeros = jnp.zeros(len(names) + len(jax.tree.leaves(Finished.none())))
     start = (run, (zeros, zeros), jnp.full(zeros.shape, NEVER, jnp.int32))
@@ -120,8 +135,9 @@ def chunk(
     return run, report
 
 
-def add_exactly(high: jax.Array, low: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+def add_exactly(sums: tuple[jax.Array, jax.Array], x: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Add `x` to a sum of two float32 parts, so that it does not depend on where chunks begin (Knuth's TwoSum)."""
+    high, low = sums
     total = high + x
     kept = total - high
     error = (high - (total - kept)) + (x - kept)

@@ -15,7 +15,7 @@ import numpy as np
 from flax import struct
 
 from ajax.core.keys import seed_key, stream
-from ajax.core.records import Batch, Clock
+from ajax.core.records import Array, Batch, Clock
 from ajax.core.spaces import Space, to_box
 from ajax.environments.gymnasium import GymnasiumVector, HostStep
 from ajax.training import normalise, off_policy
@@ -83,8 +83,8 @@ class HostLanes:
             ended.append(finished)
         rows = [(tick, jax.device_get(measured)) for tick, measured in metrics]
         names = rows[0][1] if rows else {}
-        sums = {name: _parts([row[name] for _, row in rows]) for name in names}
-        bad = {
+        sums: dict[str, Array] = {name: _parts([row[name] for _, row in rows]) for name in names}
+        bad: dict[str, Array] = {
             name: np.array(min((t for t, row in rows if not np.isfinite(row[name])), default=NEVER)) for name in names
         }
         total = jax.tree.map(lambda *x: _parts(x), Finished.none(), *jax.device_get(ended))

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ajax.core.errors import CheckpointError, ConfigError, EnvironmentFault
+from ajax.core.errors import CheckpointError, ConfigError
 from ajax.logging import checkpoint
 from ajax.logging.backends import Logger
 from ajax.logging.folder import RunFolder
 from ajax.logging.progress import Progress
-from ajax.training.chunk import Report, Sanity
+from ajax.training.chunk import Report
 from ajax.training.evaluate import Evaluation
 from ajax.training.history import Interval, Row, first_fault
 from ajax.training.interrupts import Interrupts
@@ -81,7 +81,7 @@ class Session:
         Raises:
             EnvironmentFault: the environment's first observation or step is not finite.
         """
-        check_sanity(self.lanes.begin(), self.plan.env_name)
+        self.lanes.begin().check(self.plan.env_name)
 
     def train_to(self, steps: int, *, progress: bool = True) -> Result:
         """Train until `steps` environment steps in all, or until interrupted.
@@ -205,9 +205,7 @@ class Session:
         if self.history:
             self.plot(self.folder.curve_path)
         if self.interrupted:
-            self._log(
-                f"interrupted by signal {self.interrupted} at step {self.step:,}; go on with: ajax resume {self.folder.path}"
-            )
+            self._log(f"interrupted at step {self.step:,}; go on with: ajax resume {self.folder.path}")
         else:
             self._log(f"done at step {self.step:,} after {self.seconds:.1f} s")
 
@@ -295,17 +293,3 @@ class Session:
     def _log(self, text: str) -> None:
         if self.folder:
             self.folder.log(text)
-
-
-def check_sanity(sanity: Sanity, env_name: str) -> None:
-    """Refuse an environment whose first numbers are not finite.
-
-    Raises:
-        EnvironmentFault: naming what was not.
-    """
-    what = {"reset's observation": sanity.reset, "step's observation": sanity.obs, "step's reward": sanity.reward}
-    bad = [name for name, fine in what.items() if not np.all(fine)]
-    if bad:
-        raise EnvironmentFault(
-            f"{env_name}: {' and '.join(bad)} held NaN or infinity in the first step. Run `ajax check-env` on it."
-        )

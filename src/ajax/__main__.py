@@ -1,0 +1,5 @@
+"""`python -m ajax`: the command `ajax`."""
+
+from ajax.cli import main
+
+main()
