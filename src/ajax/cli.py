@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from ajax.core.errors import AjaxError
 
+UsageError: Any = typer.BadParameter.__base__
+"""Click's, wherever this version of Typer keeps it."""
+
 app = typer.Typer(
     name="ajax",
     help="Train reinforcement-learning agents in JAX, and find out what is wrong with any agent.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -29,8 +33,13 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 
 
 @app.callback()
-def options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False) -> None:
-    """Read the options that come before a command."""
+def options(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Read the options that come before a command; without one, show the help."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 @app.command(rich_help_panel="Train")
@@ -101,15 +110,14 @@ def evaluate(
     episodes: Annotated[int, typer.Option(help="Episodes for each seed.")] = 100,
 ) -> None:
     """Evaluate a run's newest checkpoint with its greedy policy."""
-    import numpy as np
+    from ajax.training.driver import load
 
-    from ajax.training.driver import evaluate as run
-
-    outcome = run(folder, episodes=episodes)
-    returns = outcome.returns.mean(1)
-    for lane, row in enumerate(outcome.returns):
-        print(f"run {lane}: return {row.mean():.2f} +- {row.std():.2f} over {episodes} episodes")
-    print(f"mean return {np.mean(returns):.2f}")
+    result = load(folder)
+    outcome = result.evaluate(episodes)
+    for name, row, finished in zip(result.lanes, outcome.returns, outcome.finished, strict=True):
+        cut = f", {(~finished).sum()} of them cut" if not finished.all() else ""
+        print(f"{name}: return {row.mean():.2f} +- {row.std():.2f} over {episodes} episodes{cut}")
+    print(f"mean return {outcome.returns.mean():.2f}")
 
 
 @app.command(rich_help_panel="Look")
@@ -196,22 +204,29 @@ def check_env(env: Annotated[str, typer.Argument(help="A name, or path/to/file.p
 
 
 def main() -> None:
-    """Run the command line: an error of Ajax is one line on standard error and exit code 1."""
+    """Run the command line: an error is one line on standard error; exit code 1, 2 for wrong usage, 70 for a defect."""
     debug = "--debug" in sys.argv
+    warnings.formatwarning = lambda message, *_, **__: f"ajax: {message}\n"
     try:
-        app()
-    except (AjaxError, ImportError) as error:
-        if debug:
-            raise
-        print(f"ajax: {error}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(app(standalone_mode=False))
+    except KeyboardInterrupt:
+        _fail("interrupted before anything was saved.", 130)
     except Exception as error:
         if debug:
             raise
-        print(
-            f"ajax: a defect of Ajax: {type(error).__name__}: {error} (`ajax --debug ...` shows where)", file=sys.stderr
-        )
-        sys.exit(70)
+        if isinstance(error, AjaxError | ImportError):
+            _fail(str(error), 1)
+        if isinstance(error, UsageError):
+            _fail(
+                f"{error.format_message().rstrip('.')}. `ajax --help` lists the commands, `ajax COMMAND --help` options.",
+                2,
+            )
+        _fail(f"a defect of Ajax: {type(error).__name__}: {error} (`ajax --debug ...` shows where)", 70)
+
+
+def _fail(text: str, code: int) -> NoReturn:
+    print("ajax: " + " ".join(text.split()), file=sys.stderr)
+    sys.exit(code)
 
 
 def _assignment(agent: Any, text: str) -> tuple[str, Any]:
@@ -270,12 +285,15 @@ def _curves(folders: list[Path]) -> dict[str, Any]:
 
 def _close(result: Any, folder: Path) -> None:
     """Print where things are and how the run ended; exit non-zero where something was lost."""
-    if result.interrupted:
-        print(f"interrupted; everything is saved. Go on with: ajax resume {folder}")
-        raise typer.Exit(130)
     for lane, text in result.stopped.items():
         print(f"{result.lanes[lane]} stopped: {text}")
+    for text in result.problems:
+        print(f"not saved: {text}")
+    if result.interrupted:
+        saved = "" if result.problems else "; everything is saved"
+        print(f"interrupted{saved}. Go on with: ajax resume {folder}")
+        raise typer.Exit(128 + result.interrupted)
     print(f"results in {folder}, learning curve in {folder / 'curve.png'}")
-    print(f"mean return {result.mean_return:.1f} at step {int(result.steps[-1]):,}")
+    print(f"mean return {result.mean_return:.1f} at step {result.steps[-1]:,}")
     if result.problems or len(result.stopped) == len(result.lanes):
         raise typer.Exit(1)

@@ -254,12 +254,13 @@ def resolve(agent: Any, name: str) -> str:
 
 
 def assign(agent: T, values: dict[str, Any]) -> T:
-    """Return a copy of a configuration with fields replaced by name or dotted path, validated."""
-    for name, value in values.items():
-        agent = _assign(agent, resolve(agent, name).split("."), value)
-    return agent
+    """Return a copy of a configuration with fields replaced by name or dotted path, all at once, then validated."""
+    return _assign(agent, [(resolve(agent, name).split("."), value) for name, value in values.items()])
 
 
-def _assign(agent: Any, path: list[str], value: Any) -> Any:
-    head, *rest = path
-    return dataclasses.replace(agent, **{head: _assign(getattr(agent, head), rest, value) if rest else value})
+def _assign(agent: Any, values: list[tuple[list[str], Any]]) -> Any:
+    fields = {path[0]: value for path, value in values if len(path) == 1}
+    for head in dict.fromkeys(path[0] for path, _ in values if len(path) > 1):
+        inner = [(path[1:], value) for path, value in values if path[0] == head and len(path) > 1]
+        fields[head] = _assign(fields.get(head, getattr(agent, head)), inner)
+    return dataclasses.replace(agent, **fields)
