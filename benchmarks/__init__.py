@@ -1,0 +1,1 @@
+"""Speed, compile time and memory beside other libraries, on the same work: `python -m benchmarks`."""
