@@ -39,7 +39,7 @@ class Actor:
 
     stochastic: bool = True
     target_entropy: float | None = None
-    log_std: tuple[float, float] = (-5.0, 2.0)
+    log_std: tuple[float, float] = (-20.0, 2.0)
     policy_entropy: float = 1.0
     policy_jacobian: bool = True
     target_jacobian: bool = True

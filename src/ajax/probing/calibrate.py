@@ -21,12 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from ajax.core.errors import ConfigError, unknown_name
-from ajax.probing.query import LEAST_MARGIN, Case
+from ajax.probing.query import LEAST, LEAST_MARGIN, Case
 
 BLOCK = 32  # seeds per block
 LADDERS = (1000, 2000)  # first seeds of the blocks that budgets and tolerances are chosen on
 CERTIFY = 3000  # first seed of the block that they are checked on
-LEAST = 0.02  # no tolerance of a value is below this
 DUST = 1e-6  # rounding errors of floats, in thousandths
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ajax.probing.mistakes import Problem, answers
 
-MOST = 0.1  # no tolerance of a value is above this
+LEAST, MOST = 0.02, 0.1  # every calibrated tolerance of a value lies between these
 LEAST_MARGIN = 0.25  # no margin that a query asks for is below this
 
 Readings = Callable[[int, Sequence[int]], np.ndarray]
@@ -148,7 +148,18 @@ def ask(
     read: Callable[..., float],
     mistakes: Iterable[str] | None = None,
     kind: Literal["value", "margin", "exact"] = "value",
+    apart: float = 2 * LEAST,
 ) -> Query:
-    """Return a query whose answers, right and wrong, are computed; see `ajax.probing.mistakes.answers`."""
+    """Return a query whose answers, right and wrong, are computed.
+
+    Args:
+        name: as reports print it.
+        problem, read, mistakes: see `ajax.probing.mistakes.answers`.
+        kind: see `Query`.
+        apart: without a list of mistakes, those whose answers are nearer than this to the right one are left out: the
+            reading can't show them.
+    """
     found = answers(problem, read, mistakes)
-    return Query(name, found.pop("right"), found, kind)
+    right = found.pop("right")
+    shown = {key: value for key, value in found.items() if mistakes is not None or abs(value - right) >= apart}
+    return Query(name, right, shown, kind)
