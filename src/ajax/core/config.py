@@ -131,7 +131,7 @@ def config(cls: type[T]) -> type[T]:
                 f"{cls.__name__} has no field {unknown[0]!r}.{did_you_mean(unknown[0], names)}"
                 f" Its fields: {', '.join(names)}."
             )
-        missing = [f for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING and f.name not in values]
+        missing = [f for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING and f.name not in values]  # type: ignore[arg-type]
         if missing:
             raise ConfigError(f"{cls.__name__} needs {missing[0].name}: {missing[0].metadata['rule'].help}.")
         init(self, **values)
