@@ -29,6 +29,7 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="A field of the agent, NAME=VALUE, as `ajax agents NAME` lists them. May be repeated."),
 ]
+CheckpointSeconds = Annotated[float, typer.Option(help="Least time between two checkpoints.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 
 
@@ -63,6 +64,7 @@ def train(
     horizon: Annotated[str | None, typer.Option(help="Steps at which schedules end. [default: --steps]")] = None,
     tensorboard: Annotated[Path | None, typer.Option(help="Also log to TensorBoard files in this folder.")] = None,
     wandb: Annotated[str | None, typer.Option(help="Also log to this Weights & Biases project.")] = None,
+    checkpoint_seconds: CheckpointSeconds = 30.0,
     quiet: Quiet = False,
 ) -> None:
     """Train an agent on an environment.
@@ -87,7 +89,7 @@ def train(
         normalize_observations=normalize_observations, normalize_rewards=normalize_rewards,
         episode_length=episode_length, action_repeat=action_repeat,
         on_nan=on_nan,  # type: ignore[arg-type]  # checked with the rest of the plan
-        out=folder, loggers=loggers, progress=not quiet,
+        out=folder, checkpoint_seconds=checkpoint_seconds, loggers=loggers, progress=not quiet,
     )  # fmt: skip
     _close(result, folder)
 
@@ -96,12 +98,14 @@ def train(
 def resume(
     folder: Annotated[Path, typer.Argument(help="Results folder of the run.")],
     steps: Annotated[str | None, typer.Option(help="Steps in all. [default: those first asked for]")] = None,
+    checkpoint_seconds: CheckpointSeconds = 30.0,
     quiet: Quiet = False,
 ) -> None:
     """Go on with a run from its newest checkpoint, exactly as if it had not stopped."""
     from ajax.training.driver import resume as run
 
-    _close(run(folder, None if steps is None else _count("--steps", steps), progress=not quiet), folder)
+    asked = None if steps is None else _count("--steps", steps)
+    _close(run(folder, asked, checkpoint_seconds=checkpoint_seconds, progress=not quiet), folder)
 
 
 @app.command(rich_help_panel="Look")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ajax.buffers.dataset import Dataset
 from ajax.core.agent import Agent, Sweep
-from ajax.core.errors import CapabilityError, CheckpointError, ConfigError
+from ajax.core.errors import CheckpointError, ConfigError
 from ajax.core.hooks import Extension, check_extensions
 from ajax.core.spaces import Discrete
 from ajax.environments import registry
@@ -217,8 +217,6 @@ def make_task(plan: Plan, env: Any, dataset: Dataset | None = None) -> Task:
         ConfigError: the dataset does not fit the environment.
     """
     agent: Any = plan.agents[0]
-    if plan.offline and agent.loop != "off_policy":
-        raise CapabilityError(f"{type(agent).__name__} learns from what it collects itself, not from a dataset.")
     if isinstance(env, GymnasiumEnv):
         env = env.with_options(plan.episode_length, plan.action_repeat)
     else:

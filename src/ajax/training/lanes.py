@@ -50,6 +50,9 @@ class Lanes:
         if not self.apart:
             self.agents, self.keys = [self._spread(_stack(self.agents))], [self._spread(_stack(self.keys))]
         self._avals = shapes(self._batched(chunk.begin, (0, None, 0)), self.agents[0], self.task, self.keys[0])[0]
+        if self.mesh is not None:  # else the compiler would choose for what a program does not use
+            sharding = NamedSharding(self.mesh, PartitionSpec("lane"))
+            self._avals = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), self._avals)
         self.runs: list[Any] = []
 
     def begin(self) -> chunk.Sanity:

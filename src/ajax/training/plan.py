@@ -13,7 +13,7 @@ import numpy as np
 import ajax
 from ajax.core.agent import Agent, Sweep
 from ajax.core.config import assign, resolve
-from ajax.core.errors import ConfigError, did_you_mean
+from ajax.core.errors import CapabilityError, ConfigError, did_you_mean
 from ajax.core.hooks import Extension
 from ajax.core.serialize import from_dict, to_dict
 from ajax.training.chunk import loop_of
@@ -74,9 +74,15 @@ class Plan:
         check_count("episodes", self.episodes, 0, " 0: no evaluation, the training episodes are reported.")
         if self.episode_length is not None:
             check_count("episode_length", self.episode_length, 1, " None: the environment's own.")
+        agent = type(self.agents[0])
+        if self.offline and agent.loop != "off_policy":
+            raise CapabilityError(
+                f"{agent.__name__} learns from what it collects itself, not from a dataset. Agents that learn from"
+                " one: DQN, SAC, TD3."
+            )
         if self.steps < self.steps_per_tick:
             raise ConfigError(
-                f"steps={self.steps}: {type(self.agents[0]).__name__} takes {self.steps_per_tick:,} environment steps"
+                f"steps={self.steps}: {agent.__name__} takes {self.steps_per_tick:,} environment steps"
                 " at a time (n_envs times the steps between updates). Ask for at least that many."
             )
 
