@@ -59,7 +59,7 @@ def torch_clip() -> contextlib.AbstractContextManager:
 
     def clip(limit: Any) -> optax.GradientTransformation:
         def update(grads: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-            share = jnp.minimum(1.0, limit / (optax.global_norm(grads) + 1e-6))
+            share = jnp.minimum(1.0, limit / (optax.tree.norm(grads) + 1e-6))
             return jax.tree.map(lambda g: g * share, grads), state
 
         return optax.GradientTransformation(lambda params: optax.EmptyState(), update)

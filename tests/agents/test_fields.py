@@ -1,0 +1,162 @@
+"""Every field of every agent reaches the code that it is meant for, and moves nothing that it must not.
+
+An agent that is exported without a row here fails; so does a field that no row knows how to change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ajax.agents import MODULES, get
+from ajax.agents.dqn import DQN
+from ajax.agents.ppo import PPO
+from ajax.agents.sac import SAC
+from ajax.agents.td3 import TD3
+from ajax.core.config import assign, paths
+from ajax.core.records import Batch, Spec
+from ajax.core.spaces import Discrete
+from tests.agents.build import KEY, SMALL, clock, equal, first, random_batch, spec, step
+
+BOX, DISCRETE = spec(3, 2), spec(3, Discrete(3))
+
+SUBJECTS: dict[str, tuple[Any, Spec]] = {
+    # with every option set, so that each has something to act on
+    "DQN": (DQN(max_grad_norm=0.01, epsilon=0.5, target_period=2, n_step=2, torso=SMALL), DISCRETE),
+    "PPO": (PPO(entropy_coef=0.01, learning_rate=0.05, torso=SMALL), BOX),
+    "SAC": (SAC(target_entropy=-1.0, alpha=0.5, torso=SMALL), BOX),
+    "TD3": (TD3(bc_alpha=2.5, torso=SMALL), BOX),
+}
+
+NEW_STRUCTURE: dict[str, Any] = {
+    "DQN.target_period": 3,
+    "DQN.double": True,
+    "DQN.dueling": True,
+    "DQN.n_step": 3,
+    "PPO.standardize_advantages": False,
+    "TD3.policy_delay": 1,
+    "torso.widths": (8, 9),
+    "torso.activation": "silu",
+    "torso.initializer": "orthogonal",
+    "torso.layer_norm": True,
+}
+"""Another value of every field that is not a number."""
+
+OF_THE_LOOP = ("replay.", "rollout.")
+"""Fields that the training loop reads, and its tests hold."""
+
+
+def exercise(agent: Any, spec: Spec, seed: int = 0) -> Any:
+    """Everything that an agent computes: its first state, actions, and the states after two updates."""
+    state = agent.init(spec, jax.random.key(seed))
+    b = random_batch(spec)
+    moment = clock(step=50.0)
+    action, extras = agent.act(state, b.now, KEY, moment, True)
+    if agent.loop == "on_policy":
+        b = prepared(agent, state, b.replace(action=action, extras=extras))
+    elif agent.window > 1:
+        b = jax.tree.map(lambda *x: jnp.stack(x), *(random_batch(spec, seed=i) for i in range(agent.window)))
+    reached = [state]
+    for update in range(2):
+        state, metrics, target = step(agent, state, b, clock(update, step=50.0), KEY)
+        reached += [state, metrics, target]
+    return reached, action
+
+
+def prepared(agent: Any, state: Any, b: Batch) -> Batch:
+    """A batch as a rollout of two environments, with what `prepare` adds."""
+    rows = agent.prepare(state, jax.tree.map(lambda x: jnp.reshape(x, (-1, 2, *x.shape[1:])), b))
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
+
+
+run = jax.jit(exercise, static_argnums=1)
+
+
+def fields(name: str) -> list[str]:
+    """Every field of an agent by dotted path, but those of its loop."""
+    return [path for path in paths(SUBJECTS[name][0]) if not path.startswith(OF_THE_LOOP)]
+
+
+def numbers(name: str) -> list[str]:
+    """The fields that are leaves of the configuration."""
+    return [path for path in fields(name) if isinstance(paths(SUBJECTS[name][0])[path], float)]
+
+
+def structure(name: str) -> list[str]:
+    """The others."""
+    return [path for path in fields(name) if path not in numbers(name)]
+
+
+def test_every_agent_is_here():
+    assert set(SUBJECTS) == set(MODULES)
+    for name in MODULES:
+        assert isinstance(SUBJECTS[name][0], get(name))
+        assert not [path for path, value in paths(SUBJECTS[name][0]).items() if value is None], "an option is off"
+
+
+@pytest.mark.parametrize(("name", "path"), [(name, path) for name in SUBJECTS for path in numbers(name)])
+def test_a_number_changes_what_is_computed(name, path):
+    agent, spec = SUBJECTS[name]
+    value = paths(agent)[path]
+    changed = assign(agent, {path: 0.5 * value})
+    assert not equal(run(agent, spec), run(changed, spec))
+
+
+@pytest.mark.parametrize(("name", "path"), [(name, path) for name in SUBJECTS for path in structure(name)])
+def test_structure_changes_the_program(name, path):
+    agent, spec = SUBJECTS[name]
+    new = NEW_STRUCTURE.get(f"{name}.{path}", NEW_STRUCTURE.get(path))
+    assert new is not None and new != paths(agent)[path], f"{name}.{path} needs another value in NEW_STRUCTURE"
+    trace = jax.make_jaxpr(exercise, static_argnums=1)
+    assert str(trace(agent, spec)) != str(trace(assign(agent, {path: new}), spec))
+
+
+def test_the_same_configuration_computes_the_same():
+    agent, spec = SUBJECTS["TD3"]
+    assert equal(run(agent, spec), run(dataclasses.replace(agent), spec))
+    assert not equal(run(agent, spec, 0), run(agent, spec, 1))
+
+
+# What the first update (of TD3: the first that moves the actor) must leave alone
+
+MOVES: list[tuple[str, str, int, set[str]]] = [
+    ("DQN", "learning_rate", 0, {"q"}),
+    ("DQN", "gamma", 0, {"q"}),
+    ("DQN", "epsilon", 0, set()),
+    ("SAC", "actor_learning_rate", 0, {"actor"}),
+    ("SAC", "alpha_learning_rate", 0, {"log_alpha"}),
+    ("SAC", "target_entropy", 0, {"log_alpha"}),
+    ("SAC", "tau", 0, {"target"}),
+    ("TD3", "learning_rate", 0, {"critic"}),
+    ("TD3", "actor_learning_rate", 0, set()),
+    ("TD3", "actor_learning_rate", 1, {"actor", "target_actor"}),
+    ("TD3", "bc_alpha", 1, {"actor", "target_actor"}),
+    ("TD3", "tau", 0, set()),
+    ("TD3", "tau", 1, {"target_actor", "target_critic"}),
+    ("TD3", "target_noise", 0, {"critic"}),
+    ("TD3", "exploration_noise", 1, set()),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "update", "moved"), MOVES)
+def test_a_number_moves_only_its_own_networks(name, path, update, moved):
+    agent, spec = SUBJECTS[name]
+    agent = dataclasses.replace(agent, n_step=1, target_period=100) if name == "DQN" else agent
+    state, b = first(agent, spec), random_batch(spec)
+    changed = assign(agent, {path: 0.5 * paths(agent)[path]})
+    one, other = (step(a, state, b, clock(update), KEY)[0] for a in (agent, changed))
+    nets = {f.name: equal(getattr(one, f.name), getattr(other, f.name)) for f in dataclasses.fields(one)}
+    assert {net for net, same in nets.items() if not same} == moved
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_an_update_is_pure_and_finite(name):
+    agent, spec = SUBJECTS[name]
+    (one, _), (other, _) = run(agent, spec), run(agent, spec)
+    assert equal(one, other)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(one))
