@@ -1,0 +1,54 @@
+"""The agents' probe presets: small and fast, frozen behind `DIGEST`, since every calibration holds for them alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from ajax.agents.dqn import DQN
+from ajax.agents.ppo import PPO
+from ajax.agents.sac import SAC
+from ajax.agents.td3 import TD3
+from ajax.buffers.replay import Replay
+from ajax.buffers.rollout import Rollout
+from ajax.core.agent import Agent
+from ajax.core.config import assign, paths, resolve
+from ajax.networks.torsos import Torso
+from ajax.probing.subjects import AjaxSubject
+
+SMALL = Torso(widths=(32, 32))
+REPLAY = Replay(capacity=4_000, batch_size=64, n_envs=4, steps=1, warmup=200)
+
+PRESETS: dict[str, Agent] = {
+    "DQN": DQN(gamma=0.7, learning_rate=3e-3, epsilon=0.5, target_period=20, torso=SMALL, replay=REPLAY),
+    "PPO": PPO(
+        gamma=0.7,
+        learning_rate=3e-3,
+        torso=SMALL,
+        rollout=Rollout(n_envs=4, n_steps=32, n_epochs=4, n_minibatches=4),
+    ),
+    "SAC": SAC(gamma=0.7, tau=0.05, learning_rate=1e-3, actor_learning_rate=1e-3, torso=SMALL, replay=REPLAY),
+    "TD3": TD3(gamma=0.7, tau=0.05, learning_rate=1e-3, actor_learning_rate=1e-3, torso=SMALL, replay=REPLAY),
+}
+
+DIGEST = "ded832541982"
+
+
+def make(name: str, **overrides: Any) -> AjaxSubject:
+    """Return the preset of an agent with fields replaced, by name or dotted path.
+
+    Raises:
+        RuntimeError: an override did not reach the agent.
+    """
+    agent = assign(PRESETS[name], overrides)
+    for field, value in overrides.items():
+        if paths(agent).get(resolve(agent, field), value) != value:
+            raise RuntimeError(f"{name}: {field}={value!r} did not reach the agent, which has {paths(agent)}")
+    return AjaxSubject(agent)
+
+
+def digest() -> str:
+    """Return the 12 hexadecimal digits that pin every preset."""
+    text = json.dumps({name: {k: repr(v) for k, v in paths(agent).items()} for name, agent in PRESETS.items()})
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,7 @@
+"""Values and actions on short chains: the bootstrap, the discount, the indexing of actions."""
+
+from ajax.probing.suites.value_chains import discrete
+
+CASES = {case.id: case for case in (*discrete.CASES,)}
+
+ANSWER_DIGEST = "8775fb739764"
