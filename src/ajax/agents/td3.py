@@ -110,7 +110,8 @@ class TD3(Agent):
             if self.bc_alpha is not None:
                 scale = self.bc_alpha / jax.lax.stop_gradient(jnp.abs(q).mean())
                 loss = scale * loss + jnp.square(action - b.action).mean()
-            return loss + hooks.actor_loss(actor, state, b), {"actor_loss": loss}
+            # reported so that the mean over all updates is the mean over those that have an actor step
+            return loss + hooks.actor_loss(actor, state, b), {"actor_loss": self.policy_delay * loss}
 
         def improve(nets: tuple[Net, Net, Net]):
             actor, target_actor, target_critic = nets
@@ -120,7 +121,7 @@ class TD3(Agent):
             return (actor, target_actor, target_critic), metrics
 
         def wait(nets: tuple[Net, Net, Net]):
-            return nets, {"actor_loss": actor_loss(nets[0])[1]["actor_loss"]}
+            return nets, {"actor_loss": jnp.zeros_like(metrics["critic_loss"])}
 
         due = (clock.update + 1) % self.policy_delay == 0
         nets = (state.actor, state.target_actor, state.target_critic)
