@@ -221,10 +221,8 @@ def main() -> None:
         if isinstance(error, AjaxError | ImportError):
             _fail(str(error), 1)
         if isinstance(error, UsageError):
-            _fail(
-                f"{error.format_message().rstrip('.')}. `ajax --help` lists the commands, `ajax COMMAND --help` options.",
-                2,
-            )
+            usage = error.format_message().rstrip(".")
+            _fail(f"{usage}. `ajax --help` lists the commands, `ajax COMMAND --help` their options.", 2)
         _fail(f"a defect of Ajax: {type(error).__name__}: {error} (`ajax --debug ...` shows where)", 70)
 
 

@@ -17,7 +17,7 @@ from ajax import load
 from tests.training.tiny import CASES, assert_same_history, assert_same_runs, leaves, train
 
 ROOT = Path(__file__).parents[2]
-DQN = (
+DQN = (  # noqa: SIM905 (a command line reads best as one)
     "train DQN tests/training/slow_env.py:SlowEnv --set widths=8 --set capacity=64 --set batch_size=4 --set warmup=8"
     " --set n_step=2 --set epsilon=linear:1,0.1 --set replay.steps=1 --evaluations 4 --episodes 2 --seeds 2"
 ).split()

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ajax.core.keys import stream
-from ajax.core.records import Batch, Clock, Inputs
+from ajax.core.records import Array, Batch, Clock, Inputs
 from ajax.core.spaces import Discrete, to_box
 from ajax.training import normalise
 from ajax.training.run import Finished, Run, Task
@@ -65,7 +65,7 @@ def restart(task: Task, key: jax.Array, ended: jax.Array, env: Any, obs: jax.Arr
     return jax.lax.cond(ended.any(), fresh, lambda env, obs: (env, obs), env, obs)
 
 
-def count_episodes(run: Run, reward: jax.Array, ended: jax.Array) -> tuple[Run, Finished]:
+def count_episodes(run: Run, reward: Array, ended: Array) -> tuple[Run, Finished]:
     """Advance each episode's return and length, and sum up those that ended."""
     returns, lengths = run.episode_return + reward, run.episode_length + 1.0
     done = ended.astype(jnp.float32)

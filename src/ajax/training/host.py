@@ -6,6 +6,7 @@ which Gymnasium can't give: a resumed run starts new episodes, and is otherwise 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ from flax import struct
 from ajax.core.keys import seed_key, stream
 from ajax.core.records import Array, Batch, Clock
 from ajax.core.spaces import Space, to_box
-from ajax.environments.gymnasium import GymnasiumVector, HostStep
+from ajax.environments.gymnasium import GymnasiumVector
 from ajax.training import normalise, off_policy
 from ajax.training.chunk import NEVER, Report, Sanity, finite, loop_of
 from ajax.training.collect import count_episodes, transition, uniform
@@ -43,20 +44,26 @@ class HostLanes:
         self.agents, self.horizon, self.limit = [numbers(a) for a in agents], jnp.float32(horizon), limit
         self.static_agent, self.offline = agents[0], task.offline
         self.warmup = loop_of(agents[0], self.offline).warmup_ticks(agents[0])
-        self.vectors: list[GymnasiumVector] = [self.env.vector(task.n_envs, 10_000 * seed) for seed in seeds]
+        self.vectors: list[GymnasiumVector] = []
         self.runs: list[Run] = []
-        self._programs: dict[tuple[Callable, bool], Any] = {}
+        self._programs: dict[tuple[Callable, int, bool], Any] = {}
 
     def begin(self) -> Sanity:
         """Make every run, and reset its environments."""
-        self.runs, sanity = [], []
-        for agent, seed, vector in zip(self.agents, self.seeds, self.vectors, strict=True):
-            obs = vector.reset()
-            program = compile_soon(_begin, agent, self.task, seed_key(seed), jnp.asarray(obs), static={}, quick=True)
-            self.runs.append(program.result()(agent, self.task, seed_key(seed), jnp.asarray(obs)))
+        sanity = []
+        for lane, (agent, seed) in enumerate(zip(self.agents, self.seeds, strict=True)):
+            obs = self._reset(lane, 0)
+            args = agent, self.task, seed_key(seed), obs
+            run = compile_soon(_begin, *args, static={}, quick=True).result()(*args)
+            self.runs.append(_on_host(run).replace(obs=obs))
             sanity.append(np.isfinite(obs).all())
         fine = np.ones(self.n, bool)
         return Sanity(np.array(sanity), fine, fine)
+
+    def _reset(self, lane: int, resumed: int) -> np.ndarray:
+        """Make a lane's environments; each time that the run is resumed they are seeded anew."""
+        self.vectors.append(self.env.vector(self.task.n_envs, _seed(self.seeds[lane], resumed, "train")))
+        return self.vectors[lane].reset()
 
     def compile(self, episodes: int) -> None:
         """Make sure that an evaluation can have its copies; programs are compiled when they are first needed."""
@@ -74,54 +81,54 @@ class HostLanes:
 
     def _advance(self, lane: int, first: int, n: int) -> Report:
         metrics: list[tuple[int, dict[str, Any]]] = []
-        ended = []
+        ended: list[Finished] = []
         for tick in range(first, first + n):
             learn = tick >= self.warmup
             measured, finished = self._tick(lane, tick, learn)
             if learn:
                 metrics.append((tick, measured))
-            ended.append(finished)
+            ended += finished
         rows = [(tick, jax.device_get(measured)) for tick, measured in metrics]
         names = rows[0][1] if rows else {}
         sums: dict[str, Array] = {name: _parts([row[name] for _, row in rows]) for name in names}
         bad: dict[str, Array] = {
             name: np.array(min((t for t, row in rows if not np.isfinite(row[name])), default=NEVER)) for name in names
         }
-        total = jax.tree.map(lambda *x: _parts(x), Finished.none(), *jax.device_get(ended))
+        total = jax.tree.map(lambda *x: _parts(x), Finished.none(), *ended)
         return Report(sums, bad, total, np.asarray(finite(self.runs[lane].agent)))
 
-    def _tick(self, lane: int, tick: int, learn: bool) -> tuple[dict[str, Any], Finished]:
-        if self.offline:
-            args = self.agents[lane], self.task, self.runs[lane], (), jnp.int32(tick), self.horizon
-            self.runs[lane], metrics = self._call(_learn, *args, learn=True, donate=(2,))
-            return metrics, Finished.none()
-        agent, vector = self.static_agent, self.vectors[lane]
-        on_policy = agent.loop == "on_policy"
-        n_steps = agent.rollout.n_steps if on_policy else agent.replay.steps
-        rows, finished = [], Finished.none()
-        for i in range(n_steps):
-            action, box_action, extras = self._act(lane, tick, i, learn)
-            out = vector.step(np.asarray(box_action))
-            row = _row(self.runs[lane].obs, action, out, extras)
-            run, ended = count_episodes(self.runs[lane], row.reward, jnp.asarray(out.terminated | out.truncated))
-            self.runs[lane], finished = run.replace(obs=jnp.asarray(out.obs)), finished + ended
-            rows.append(row)
-        rollout = jax.tree.map(lambda *x: jnp.stack(x), *rows)
-        args = self.agents[lane], self.task, self.runs[lane], rollout, jnp.int32(tick), self.horizon
-        self.runs[lane], metrics = self._call(_learn, *args, learn=learn, donate=(2,))
-        return metrics, finished
-
-    def _act(self, lane: int, tick: int, i: int, learn: bool) -> tuple[Any, Any, dict]:
+    def _tick(self, lane: int, tick: int, learn: bool) -> tuple[dict[str, Any], list[Finished]]:
+        rollout, ended = ((), []) if self.offline else self._collect(lane, tick, learn)
+        # what only the host changes stays with it, in NumPy
+        inside = self.runs[lane].replace(**dict.fromkeys(_OUTSIDE, ()))
+        args = self.agents[lane], self.task, inside, rollout, np.int32(tick), self.horizon
+        inside, metrics = self._call(_learn, self.task.n_envs, *args, learn=learn, donate=(2,))
         run = self.runs[lane]
-        seen = run.replace(store=(), env=(), own=())
-        args = self.agents[lane], self.task, seen, jnp.int32(tick), jnp.int32(i), self.horizon
-        return self._call(_act, *args, learn=learn)
+        self.runs[lane] = inside.replace(**{name: getattr(run, name) for name in _OUTSIDE})
+        return metrics, ended
 
-    def _call(self, function: Callable, *args: Any, learn: bool, donate: tuple[int, ...] = ()) -> Any:
-        if (function, learn) not in self._programs:
+    def _collect(self, lane: int, tick: int, learn: bool) -> tuple[Batch, list[Finished]]:
+        """Step the environments, in NumPy; returns the rows (steps, n_envs, ...) and the episodes that ended."""
+        agent, vector = self.static_agent, self.vectors[lane]
+        rows, ended = [], []
+        for i in range(agent.rollout.n_steps if agent.loop == "on_policy" else agent.replay.steps):
+            run = self.runs[lane]
+            seen = run.replace(store=(), env=(), own=(), episode_return=(), episode_length=())
+            args = self.agents[lane], self.task, seen, np.int32(tick), np.int32(i), self.horizon
+            action, box_action, extras = jax.device_get(self._call(_act, vector.n_envs, *args, learn=learn))
+            out = vector.step(box_action)
+            rows.append(transition(run.obs, action, out.reward, out.terminated, out.truncated, out.final_obs, extras))
+            run, finished = count_episodes(run, out.reward, out.terminated | out.truncated)
+            self.runs[lane] = run.replace(obs=out.obs)
+            ended.append(finished)
+        return jax.tree.map(lambda *x: np.stack(x), *rows), ended
+
+    def _call(self, function: Callable, n: int, *args: Any, learn: bool, donate: tuple[int, ...] = ()) -> Any:
+        """Call the program for `n` environments, compiled at its first use."""
+        if (function, n, learn) not in self._programs:
             compiled = compile_soon(function, *args, static={"learn": learn}, donate=donate)
-            self._programs[function, learn] = compiled.result()
-        return self._programs[function, learn](*args)
+            self._programs[function, n, learn] = compiled.result()
+        return self._programs[function, n, learn](*args)
 
     def evaluate(self, tick: int, episodes: int) -> Evaluation:
         """Evaluate every run on fresh copies of the environment, seeded by lane and tick."""
@@ -129,14 +136,13 @@ class HostLanes:
         return Evaluation(*(np.stack(x) for x in zip(*outcomes, strict=True)))
 
     def _evaluate(self, lane: int, tick: int, episodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        seed = np.random.SeedSequence([self.seeds[lane], tick, 1]).generate_state(1)[0]
-        vector = self.env.vector(episodes, int(seed))
+        vector = self.env.vector(episodes, _seed(self.seeds[lane], tick, "evaluate"))
         obs = vector.reset()
         returns, lengths, done = np.zeros(episodes), np.zeros(episodes), np.zeros(episodes, bool)
-        run = self.runs[lane].replace(store=(), env=(), own=(), obs=())
+        run = self.runs[lane].replace(store=(), own=(), **dict.fromkeys(_OUTSIDE, ()))
         for t in range(self.limit):
-            args = self.agents[lane], self.task, run, jnp.asarray(obs), jnp.int32(tick), jnp.int32(t)
-            out = vector.step(np.asarray(self._call(_greedy, *args, learn=True)))
+            args = self.agents[lane], self.task, run, obs, np.int32(tick), np.int32(t)
+            out = vector.step(np.asarray(self._call(_greedy, episodes, *args, learn=True)))
             returns += np.where(done, 0.0, out.reward)
             lengths += ~done
             done |= out.terminated | out.truncated
@@ -152,11 +158,12 @@ class HostLanes:
 
     def load(self, tree: Any) -> None:
         """Take over the runs of `tree`; their environments start new episodes."""
-        self.runs = []
-        for lane, vector in enumerate(self.vectors):
-            run = jax.tree.map(lambda x, lane=lane: jnp.asarray(x[lane]), tree)
-            zeros = jnp.zeros_like(run.episode_return)
-            self.runs.append(run.replace(obs=jnp.asarray(vector.reset()), episode_return=zeros, episode_length=zeros))
+        for lane in range(self.n):
+            run = _on_host(jax.tree.map(lambda x, lane=lane: jnp.asarray(x[lane]), tree))
+            resumed = run.env + 1
+            zeros = np.zeros_like(run.episode_return)
+            obs = self._reset(lane, int(resumed))
+            self.runs.append(run.replace(env=resumed, obs=obs, episode_return=zeros, episode_length=zeros))
 
     def expected(self) -> Any:
         """Shapes and dtypes of `tree`."""
@@ -169,14 +176,23 @@ class HostLanes:
         return self.runs[lane]
 
 
+_OUTSIDE = ("env", "obs", "episode_return", "episode_length")
+"""What of a `Run` only the host changes. `env` counts how often the run was resumed."""
+
+
+def _on_host(run: Run) -> Run:
+    """A run whose part that only the host changes is in NumPy."""
+    return run.replace(**{name: np.array(getattr(run, name)) for name in _OUTSIDE})
+
+
+def _seed(seed: int, count: int, use: str) -> int:
+    """A seed for Gymnasium, different for every run, count and use."""
+    return int(np.random.SeedSequence([seed, count, zlib.crc32(use.encode())]).generate_state(1)[0])
+
+
 def _parts(values: Any) -> np.ndarray:
     """Their sum, exact in float64, in the form of a `Report`."""
     return np.array([np.sum(values, dtype=np.float64), 0.0])
-
-
-def _row(obs: Any, action: Any, out: HostStep, extras: dict) -> Batch:
-    reward, terminated, truncated = (jnp.asarray(x) for x in (out.reward, out.terminated, out.truncated))
-    return transition(obs, action, reward, terminated, truncated, jnp.asarray(out.final_obs), extras)
 
 
 def _clock(loop: Any, agent: Any, tick: jax.Array, i: jax.Array | int, n_envs: int, horizon: jax.Array) -> Clock:
@@ -190,7 +206,7 @@ def _begin(agent: Any, task: Task, key: jax.Array, obs: jax.Array) -> Run:
     return Run(
         key=key,
         agent=agent.init(task.spec, stream(key, "init")),
-        env=(),
+        env=jnp.int32(0),
         obs=obs,
         store=loop_of(agent, task.offline).init_store(agent, row),
         statistics=normalise.init(task.normalize, task.spec.observation.shape, task.n_envs),

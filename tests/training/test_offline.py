@@ -1,0 +1,78 @@
+"""Learning from a dataset: steps are updates, TD3+BC learns the data's actions, and datasets are checked."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from ajax import TD3, Dataset, Replay, Torso, load, resume
+from ajax.core.errors import ConfigError
+from tests.training.tiny import CONTINUOUS, DISCRETE, TINY_DQN, TINY_TD3, assert_same_runs, train
+
+
+def dataset(n: int = 64, **changes) -> Dataset:
+    """Transitions of the identity task whose action is half the sign of the observation, without reward."""
+    generator = np.random.default_rng(0)
+    obs = np.stack([generator.integers(0, 5, n), generator.choice([-1.0, 1.0], n)], 1).astype(np.float32)
+    arrays = {"obs": obs, "action": 0.5 * obs[:, 1:], "reward": np.zeros(n), "terminated": np.ones(n, bool)}
+    return Dataset(**(arrays | {"next_obs": obs} | changes))
+
+
+def test_a_step_is_an_update_and_no_environment_is_stepped():
+    result = train(TINY_TD3, CONTINUOUS, 12, evaluations=3, dataset=dataset())
+    assert result.steps.tolist() == [4, 8, 12]
+    assert (result.metrics["train/episodes"] == 0).all() and np.isnan(result.metrics["train/return"]).all()
+    assert np.isfinite(result.returns).all() and np.isfinite(result.metrics["critic_loss"]).all()
+
+
+def test_a_split_run_is_the_whole_run(tmp_path):
+    data = dataset()
+    whole = train(TINY_TD3, CONTINUOUS, 12, dataset=data)
+    train(TINY_TD3, CONTINUOUS, 5, horizon=12, dataset=data, out=tmp_path / "run")
+    assert_same_runs(whole, resume(tmp_path / "run", 12, env=CONTINUOUS, dataset=data, progress=False))
+
+
+def test_it_can_be_looked_at_without_the_dataset_but_not_trained(tmp_path):
+    result = train(TINY_TD3, CONTINUOUS, 8, dataset=dataset(), out=tmp_path / "run")
+    again = load(tmp_path / "run", env=CONTINUOUS)
+    assert_same_runs(result, again)
+    np.testing.assert_array_equal(again.evaluate(5).returns, result.evaluate(5).returns)
+    with pytest.raises(ConfigError, match=r"learns from a dataset, which a results folder does not hold\. Resume it"):
+        resume(tmp_path / "run", 16, env=CONTINUOUS, progress=False)
+
+
+def test_discrete_agents_learn_offline_too():
+    data = dataset(action=np.arange(64) % 2)
+    assert train(TINY_DQN, DISCRETE, 8, dataset=data).steps[-1] == 8
+
+
+@pytest.mark.slow
+def test_td3_bc_learns_the_actions_of_the_data():
+    agent = TD3(
+        bc_alpha=2.5,
+        learning_rate=1e-3,
+        actor_learning_rate=1e-3,
+        torso=Torso(widths=(32,)),
+        replay=Replay(batch_size=32),
+    )
+    result = train(agent, CONTINUOUS, 3_000, dataset=dataset(512))
+    obs = np.array([[t, c] for t in range(5) for c in (-1.0, 1.0)], np.float32)
+    np.testing.assert_allclose(result.act(obs)[:, 0], 0.5 * obs[:, 1], atol=0.1)
+
+
+FAULTS = {
+    "lengths": ({"reward": np.zeros(63)}, "every array must hold the same number of transitions"),
+    "nan": ({"reward": np.r_[np.zeros(9), np.nan, np.zeros(54)]}, "reward is not finite, first in row 9."),
+    "observation shape": ({"obs": np.zeros((64, 3))}, "obs has shape (3,), the environment's is (2,)."),
+    "action shape": ({"action": np.zeros(64)}, "action has shape (), the environment's is (1,)."),
+    "outside the box": ({"action": np.full((64, 1), 1.5)}, "some actions lie outside the environment's"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_dataset_that_does_not_fit_is_refused(fault):
+    changes, text = FAULTS[fault]
+    with pytest.raises(ConfigError, match=re.escape(text)):
+        train(TINY_TD3, CONTINUOUS, 8, dataset=dataset(**changes))
