@@ -164,6 +164,20 @@ def compare(
             print(f"{name}: {failed} seeds ended without a finite return and are left out")
 
 
+@app.command(rich_help_panel="Look")
+def video(
+    folder: Annotated[Path, typer.Argument(help="Results folder of a run on a Gymnasium environment.")],
+    out: Annotated[Path, typer.Option(help="GIF to write.")] = Path("episode.gif"),
+    lane: Annotated[int, typer.Option(help="Which of its runs, counted from 0.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the episode.")] = 0,
+) -> None:
+    """Save one episode of the greedy policy as a GIF."""
+    from ajax.training.driver import load
+    from ajax.training.video import save_video
+
+    print(save_video(load(folder), out, lane=lane, seed=seed))
+
+
 @app.command(rich_help_panel="Find")
 def agents(name: Annotated[str | None, typer.Argument(help="An agent, to list its fields.")] = None) -> None:
     """List the agents, or the fields of one."""

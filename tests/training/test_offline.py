@@ -50,6 +50,7 @@ def test_discrete_agents_learn_offline_too():
 
 @pytest.mark.slow
 def test_td3_bc_learns_the_actions_of_the_data():
+    """All are paid alike, so that Q is flat and the pull to the data's actions decides."""
     agent = TD3(
         bc_alpha=2.5,
         learning_rate=1e-3,
@@ -57,7 +58,7 @@ def test_td3_bc_learns_the_actions_of_the_data():
         torso=Torso(widths=(32,)),
         replay=Replay(batch_size=32),
     )
-    result = train(agent, CONTINUOUS, 3_000, dataset=dataset(512))
+    result = train(agent, CONTINUOUS, 3_000, dataset=dataset(512, reward=np.ones(512)))
     obs = np.array([[t, c] for t in range(5) for c in (-1.0, 1.0)], np.float32)
     np.testing.assert_allclose(result.act(obs)[:, 0], 0.5 * obs[:, 1], atol=0.1)
 

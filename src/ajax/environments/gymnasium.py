@@ -162,6 +162,10 @@ class GymnasiumVector:
             final_obs[ended] = self._converted(np.stack(list(info["final_obs"][ended])))
         return HostStep(obs, final_obs, reward.astype(np.float32), terminated, truncated)
 
+    def render(self) -> np.ndarray:
+        """Return a picture of the first copy, (height, width, 3) uint8, if it was made with `"rgb_array"`."""
+        return self._vector.render()[0]
+
     def close(self) -> None:
         """Free what the copies hold (windows, simulators)."""
         self._vector.close()
