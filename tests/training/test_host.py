@@ -49,10 +49,13 @@ CASES = {
     "TD3": (TINY_TD3, "gymnasium:Pendulum-v1"),
     "DQN dict": (TINY_DQN, "tests/Sign-v0"),
 }
+FAST = ("PPO continuous", "TD3", "DQN dict")
 SHORT = {"steps": 32, "episode_length": 12}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
+)
 def test_it_trains_the_same_twice_and_seeds_differ(name):
     agent, env = CASES[name]
     first, second = (train(agent, env, seeds=2, normalize_observations=True, **SHORT) for _ in range(2))

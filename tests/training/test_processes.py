@@ -89,6 +89,7 @@ def test_a_signal_saves_and_says_how_to_go_on(number, code, whole, tmp_path):
     assert_same(whole, folder)
 
 
+@pytest.mark.slow
 def test_a_second_interrupt_ends_it_at_once(tmp_path):
     process = start(*DQN, "--steps", 120, "--out", tmp_path / "run", "--quiet", SLOW_ENV_SECONDS="2")
     wait_for(started(tmp_path / "run"), process)
