@@ -34,6 +34,7 @@ LAYERS: dict[str, tuple[set[str] | None, set[str] | None]] = {
     "logging": ({"core"}, ANY),
     "training": ({"core", "networks", "buffers", "environments", "extensions", "agents", "logging"}, ANY),
     "probing": ({"core", "environments.base"}, ANY),
+    "probing.commands": ({"core", "agents", "probing", "probing.suites"}, ANY),
     "probing.suites": ({"core", "networks", "buffers", "agents", "training", "probing"}, ANY),
     "cli": (ANY, ANY),
     "__main__": ({"cli"}, set()),
@@ -44,8 +45,6 @@ EXCEPTIONS = {
     ("__init__.py", "ajax"),
     # `agent.train(...)` reaches the driver when it is called, so that core loads no training code.
     ("core/agent.py", "ajax.training.driver"),
-    # The command names the probed agents; the harness that it drives does not.
-    ("probing/commands.py", "ajax.probing.suites"),
 }
 
 HEAVY = (

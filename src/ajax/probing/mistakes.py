@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,11 +27,14 @@ class Problem:
         spec: the environment.
         estimator: the target.
         actor: how actions in a box are chosen; None for discrete actions.
+        raw_looks: where observations are normalized, (S,) the state whose normalized observation each state's raw one
+            equals.
     """
 
     spec: Spec
     estimator: Estimator
     actor: Actor | None = None
+    raw_looks: tuple[int, ...] | None = None
 
     def solve(self) -> Solution | BoxSolution:
         """Return the answer in full."""
@@ -82,6 +86,20 @@ def _actor(look: str, applies: Callable[[Actor], bool] = lambda a: True, **chang
     return Mistake(look, change)
 
 
+def _unnormalized(problem: Problem) -> Problem | None:
+    """The problem of an agent whose target sees raw observations."""
+    if problem.raw_looks is None:
+        return None
+    return dataclasses.replace(problem, estimator=dataclasses.replace(problem.estimator, seen_as=problem.raw_looks))
+
+
+def _summed(problem: Problem) -> Problem | None:
+    """The problem of an actor whose target adds its two critics; discrete agents here have one."""
+    if problem.actor is None:
+        return None
+    return dataclasses.replace(problem, estimator=dataclasses.replace(problem.estimator, critics=2.0))
+
+
 _TARGET = "how the target is computed"
 _DISCOUNT = "where the discount enters the target"
 _ENDS = "how terminated, truncated and the next observation reach the target"
@@ -115,7 +133,7 @@ MISTAKES: dict[str, Mistake] = {
     "1 - discount for the discount": _estimator(_DISCOUNT, _discounted, gamma=lambda e: 1 - e.gamma),
     "no discount": _estimator(_DISCOUNT, _discounted, gamma=1.0),
     "no bootstrap": _estimator(_TARGET, critics=0.0),
-    "sum of two critics for their minimum": _estimator("how the critics are combined", critics=2.0),
+    "sum of two critics for their minimum": Mistake("how the critics are combined", _summed),
     "n-step bootstrap discounted once": _estimator(_DISCOUNT, lambda e: e.n > 1, raised=False),
     "one step instead of n": _estimator("how the rewards of n steps are gathered", lambda e: e.n > 1, n=1),
     "lambda ignored (0)": _estimator("how lambda reaches the returns", lambda e: e.lam > 0, lam=0.0),
@@ -127,6 +145,7 @@ MISTAKES: dict[str, Mistake] = {
     "bootstrap through terminations": _estimator(_ENDS, cut="never"),
     "bootstrap from the reset observation": _estimator(_ENDS, bootstrap="reset"),
     "bootstrap from the observation acted on": _estimator(_ENDS, bootstrap="current"),
+    "normalizer skipped in the target": Mistake("where the next observation is normalized", _unnormalized),
     "reset step learned from": _estimator("what is stored at the step that resets", dummy_rows=True),
     "reward scaled twice": _estimator(_REWARD, reward_scale=lambda e: e.reward_scale**2),
     "reward not scaled": _estimator(_REWARD, reward_scale=1.0),
@@ -172,12 +191,12 @@ def answers(
         UnknownName: a mistake is not in `MISTAKES`.
         RuntimeError: a mistake that was asked for can't concern the problem, or doesn't show in the reading.
     """
-    found = {"right": float(read(problem.solve()))}
+    found = {"right": float(read(_solved(problem, "")))}
     for name in MISTAKES if mistakes is None else mistakes:
         if name not in MISTAKES:
             raise unknown_name("mistake", name, MISTAKES)
-        changed = MISTAKES[name].change(problem)
-        value = found["right"] if changed is None else float(read(changed.solve()))
+        solution = _solved(problem, name)
+        value = found["right"] if solution is None else float(read(solution))
         if not abs(value - found["right"]) > SAME:
             if mistakes is not None:
                 raise RuntimeError(
@@ -186,3 +205,10 @@ def answers(
             continue
         found[name] = value
     return found
+
+
+@functools.lru_cache(maxsize=256)
+def _solved(problem: Problem, mistake: str) -> Any:
+    """The solution of a problem under a mistake (none: right); None where it can't concern the problem."""
+    changed = MISTAKES[mistake].change(problem) if mistake else problem
+    return None if changed is None else changed.solve()

@@ -22,6 +22,7 @@ import numpy as np
 
 from ajax.core.agent import Agent
 from ajax.core.errors import CapabilityError, ConfigError
+from ajax.core.hooks import Extension
 from ajax.core.spaces import Box
 from ajax.probing.query import Readings
 from ajax.probing.spec import Spec
@@ -82,12 +83,13 @@ class AjaxSubject:
 
     Attributes:
         agent: the configuration.
-        normalize_observations, normalize_rewards: as for `train`.
+        normalize_observations, normalize_rewards, extensions: as for `train`.
     """
 
     agent: Agent
     normalize_observations: bool = False
     normalize_rewards: bool = False
+    extensions: tuple[Extension, ...] = ()
 
     @property
     def name(self) -> str:
@@ -113,6 +115,7 @@ class AjaxSubject:
             episodes=0,
             normalize_observations=self.normalize_observations,
             normalize_rewards=self.normalize_rewards,
+            extensions=self.extensions,
             on_nan="warn",
             progress=False,
         )

@@ -6,12 +6,11 @@ and `ANSWER_DIGEST`, which pins their answers. A case's id has its agent's name 
 
 from __future__ import annotations
 
-import importlib
-
 from ajax.core.errors import unknown_name
+from ajax.probing.calibrate import find_case, load_cases
 from ajax.probing.query import Case
 
-MODULES = ("value_chains",)
+MODULES = ("value_chains", "episode_ends", "bookkeeping", "split_run")
 """The modules of cases, in the order in which they are run."""
 
 
@@ -30,8 +29,26 @@ def cases(agent: str, module: str | None = None) -> list[Case]:
 
 
 def load(module: str) -> dict[str, Case]:
-    """Return a module's cases by id."""
-    return importlib.import_module(f"{__name__}.{module}").CASES
+    """Return the cases by id of a module of this package, or of any other by dotted name or path to a file.
+
+    Raises:
+        ConfigError: there is no such module, or it has no `CASES`.
+    """
+    return load_cases(_name(module))
+
+
+def find(module: str, case: str) -> Case:
+    """Return one case of a module, which is given as for `load`.
+
+    Raises:
+        ConfigError: see `load`.
+        UnknownName: the module has no such case.
+    """
+    return find_case(_name(module), case)
+
+
+def _name(module: str) -> str:
+    return f"{__name__}.{module}" if module in MODULES else module
 
 
 def agent_of(case: Case) -> str:

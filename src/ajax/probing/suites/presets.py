@@ -14,6 +14,7 @@ from ajax.buffers.replay import Replay
 from ajax.buffers.rollout import Rollout
 from ajax.core.agent import Agent
 from ajax.core.config import assign, paths, resolve
+from ajax.core.hooks import Extension
 from ajax.networks.torsos import Torso
 from ajax.probing.subjects import AjaxSubject
 
@@ -35,8 +36,20 @@ PRESETS: dict[str, Agent] = {
 DIGEST = "ded832541982"
 
 
-def make(name: str, **overrides: Any) -> AjaxSubject:
+def make(
+    name: str,
+    *,
+    normalize_observations: bool = False,
+    normalize_rewards: bool = False,
+    extensions: tuple[Extension, ...] = (),
+    **overrides: Any,
+) -> AjaxSubject:
     """Return the preset of an agent with fields replaced, by name or dotted path.
+
+    Args:
+        name: the agent.
+        normalize_observations, normalize_rewards, extensions: as for `train`.
+        overrides: fields and their values.
 
     Raises:
         RuntimeError: an override did not reach the agent.
@@ -45,7 +58,7 @@ def make(name: str, **overrides: Any) -> AjaxSubject:
     for field, value in overrides.items():
         if paths(agent).get(resolve(agent, field), value) != value:
             raise RuntimeError(f"{name}: {field}={value!r} did not reach the agent, which has {paths(agent)}")
-    return AjaxSubject(agent)
+    return AjaxSubject(agent, normalize_observations, normalize_rewards, extensions)
 
 
 def digest() -> str:

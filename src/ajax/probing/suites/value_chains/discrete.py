@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from ajax.core.schedules import Linear
 from ajax.probing import Case, Estimator, Problem, Spec, ask
-from ajax.probing.subjects import readings
 from ajax.probing.suites.presets import make
+from ajax.probing.suites.readings import Calibrated, q_case, v_case
 
 GAMMA = 0.7  # 0.49 squared, 0.3 from 1: all far apart
+TEMPERATURE = 0.5  # weight of PPO's entropy bonus
 
 CHAIN = Spec.of(
     "two-step chain",
@@ -16,24 +16,89 @@ CHAIN = Spec.of(
     n_states=3,
     n_actions=3,
 )
-READ = ((0, 0), (0, 2), (1, 0), (1, 1), (1, 2))
-CERTIFIED = "smallest budget of 500, 1000, 2000, 4000; worst error of 64 seeds 0.008; cert 32/32"
+FOUR = Spec.of(
+    "chain of four rewards",
+    lambda s, a: (min(s + 1, 4), (0.2, 0.4, 0.1, 0.8, 0.0)[s], s >= 3),
+    n_states=5,
+    n_actions=3,
+)
+# Half of the steps start in each state, so that normalized the first feature is -1 and 1: raw, s1 looks like s0.
+SHIFTED = Spec.of(
+    "two-step chain, shifted observations",
+    lambda s, a: (1, 0.0, False) if s == 0 else (2, 1.0, True),
+    n_states=3,
+    n_actions=3,
+    obs=[[-3.0], [-1.0], [-1.0]],
+)
+RAW_LOOKS = (0, 0, 2)
+
+Q_CHAIN = ((0, 0), (0, 2), (1, 0), (1, 1), (1, 2))
+LEARNED = Calibrated(
+    1_000, (0.02,) * 5, "smallest budget of 500, 1000, 2000, 4000; worst error of 64 seeds 0.008; cert 32/32"
+)
+GREEDY = Calibrated(
+    10_240, (0.032, 0.031, 0.02), "smallest budget of 10240, 20480; worst error of 64 seeds 0.016; cert 32/32"
+)
+SOFT = Calibrated(
+    10_240, (0.061, 0.085), "smallest budget of 10240, 20480, 40960; worst error of 64 seeds 0.042; cert 32/32"
+)
 
 
-def dqn_chain(name: str, title: str, **overrides) -> Case:
-    """Q on the two-step chain, for every action that tells mistakes apart."""
+def ppo_chain() -> Case:
+    """V on the two-step chain once the policy has found the best action, and that action."""
     problem = Problem(CHAIN, Estimator(gamma=GAMMA))
+    best = ask("greedy(s1)", problem, lambda x: float(x.greedy[1]))
+    return v_case("p0a-PPO", "PPO, two-step chain", make("PPO", learning_rate=1e-3), problem, (0, 1), GREEDY, (best,))
 
-    def read(trained):
-        q = trained.q(CHAIN.obs[:2])
-        return np.stack([q[:, s, a] for s, a in READ], 1)
 
-    queries = tuple(ask(f"Q(s{s}, a={a})", problem, lambda x, s=s, a=a: x.q[s, a]) for s, a in READ)
-    subject = make("DQN", **overrides)
-    return Case(name, queries, readings(subject, CHAIN, read), 1_000, (0.02,) * len(READ), title, CERTIFIED)
+def ppo_entropy() -> Case:
+    """V under the policy that an entropy bonus of fixed weight keeps: the softmax of Q / weight."""
+    estimator = Estimator(gamma=GAMMA, backup="soft", temperature=TEMPERATURE, entropy=0.0)
+    annealed = Linear(start=3e-3, end=0.0)  # the policy never stops moving at a fixed step size
+    subject = make("PPO", entropy_coef=TEMPERATURE, standardize_advantages=False, learning_rate=annealed)
+    return v_case("p1-PPO", "PPO, entropy bonus", subject, Problem(CHAIN, estimator), (0, 1), SOFT)
+
+
+def normalized(agent: str) -> Problem:
+    """The chain whose observations must be normalized before the bootstrap reads them."""
+    estimator = Estimator(gamma=GAMMA) if agent == "DQN" else Estimator(gamma=GAMMA, backup="policy", lam=0.95)
+    return Problem(SHIFTED, estimator, raw_looks=RAW_LOOKS)
 
 
 CASES = (
-    dqn_chain("p0a-DQN", "DQN, two-step chain"),
-    dqn_chain("p0a-DQN-double", "DQN (double), two-step chain", double=True),
+    q_case("p0a-DQN", "DQN, two-step chain", make("DQN"), Problem(CHAIN, Estimator(gamma=GAMMA)), Q_CHAIN, LEARNED),
+    q_case(
+        "p0a-DQN-double",
+        "DQN (double), two-step chain",
+        make("DQN", double=True),
+        Problem(CHAIN, Estimator(gamma=GAMMA)),
+        Q_CHAIN,
+        LEARNED,
+    ),
+    q_case(
+        "p0c-DQN",
+        "DQN, three-step targets",
+        make("DQN", n_step=3),
+        Problem(FOUR, Estimator(gamma=GAMMA, n=3)),
+        ((0, 1), (1, 1), (2, 1), (3, 1)),
+        Calibrated(1_000, (0.02,) * 4, "smallest budget of 1000, 2000; worst error of 64 seeds 0.003; cert 32/32"),
+    ),
+    q_case(
+        "p2-DQN",
+        "DQN, normalized observations",
+        make("DQN", normalize_observations=True),
+        normalized("DQN"),
+        ((0, 1), (1, 1)),
+        Calibrated(1_000, (0.02,) * 2, "smallest budget of 1000, 2000; worst error of 64 seeds 0.003; cert 32/32"),
+    ),
+    ppo_chain(),
+    ppo_entropy(),
+    v_case(
+        "p2-PPO",
+        "PPO, normalized observations",
+        make("PPO", normalize_observations=True),
+        normalized("PPO"),
+        (0, 1),
+        Calibrated(5_120, (0.02,) * 2, "smallest budget of 5120, 10240; worst error of 64 seeds 0.000; cert 32/32"),
+    ),
 )

@@ -1,0 +1,249 @@
+"""`ajax probe` and `ajax faults`: the testing system on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from ajax.probing.query import Case
+
+CATALOGUE, TESTS = Path("tests/probing/faults"), "tests/probing"  # in the repository that faults are planted in
+
+
+class _Probe(TyperGroup):
+    """Commands by name; whatever else comes first is something to probe."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+probe = typer.Typer(cls=_Probe, invoke_without_command=True, no_args_is_help=False)
+faults = typer.Typer(no_args_is_help=True)
+
+Module = Annotated[str, typer.Argument(help="A module of cases: value_chains, ..., a dotted name, or a .py file.")]
+CaseId = Annotated[str, typer.Argument(metavar="CASE", help="A case's id.")]
+Root = Annotated[Path, typer.Option(help="A checkout of Ajax.")]
+Scratch = Annotated[
+    Path, typer.Option(help="Folder of the copies and of results.csv, which a second call goes on from.")
+]
+
+
+@probe.callback()
+def probes(context: typer.Context) -> None:
+    """Probe an agent on tiny environments with known answers; without an agent, list what can be probed.
+
+    Examples: `ajax probe DQN`, `ajax probe DQN --module value_chains --html report.html`,
+    `ajax probe path/to/file.py:Class`.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    from ajax.probing.suites import MODULES, agent_of, load
+
+    counts = {module: [agent_of(case) for case in load(module).values()] for module in MODULES}
+    table = Table("agent", *MODULES)
+    for agent in sorted({agent for found in counts.values() for agent in found}):
+        table.add_row(agent, *(str(found.count(agent)) for found in counts.values()))
+    Console().print(table)
+    print("These are cases by module. A class of your own: ajax probe path/to/file.py:Class")
+
+
+@probe.command("run")
+def run(
+    what: Annotated[str, typer.Argument(help="An agent of Ajax, or path/to/file.py:Class.")],
+    module: Annotated[str | None, typer.Option(help="Only the cases of one module.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write a page with a picture of every reading.")] = None,
+    junit: Annotated[Path | None, typer.Option(help="Also write JUnit XML.")] = None,
+    gamma: Annotated[float | None, typer.Option(help="Discount of a class. [default: its attribute gamma]")] = None,
+    budget: Annotated[int, typer.Option(help="Environment steps of a class in each probe.")] = 5_000,
+) -> None:
+    """Train every case of an agent and print a verdict on each; exit code 1 where one fails.
+
+    `ajax probe DQN` is short for `ajax probe run DQN`.
+    """
+    from rich.console import Console
+
+    from ajax.probing import report, suite
+
+    console = Console()
+    chosen = _class_cases(what, gamma, budget) if ":" in what else _agent_cases(what, module)
+    with console.status("") as status:
+        outcomes: list[suite.Outcome] = []
+        for case in chosen:
+            status.update(f"{case.heading} ({len(outcomes) + 1} of {len(chosen)})")
+            outcomes += suite.run([case])
+    title = f"Probes of {what}"
+    console.print(report.terminal(outcomes, title))
+    if html is not None:
+        report.page(outcomes, html, title)
+        print(f"page in {html}")
+    if junit is not None:
+        report.junit(outcomes, junit, title)
+        print(f"JUnit XML in {junit}")
+    raise typer.Exit(0 if all(outcome.good for outcome in outcomes) else 1)
+
+
+@probe.command()
+def ladder(
+    module: Module,
+    case: CaseId,
+    first_seed: Annotated[int, typer.Argument(help="1000 or 2000: the first of 32 seeds.")],
+    budgets: Annotated[str, typer.Argument(help="Environment steps: 1000,2000,4000.")],
+    file: Annotated[Path, typer.Argument(help="JSON file to write.")],
+) -> None:
+    """Calibrate, step 1: read a block of seeds untrained and at a series of budgets."""
+    from ajax.probing import calibrate
+    from ajax.probing.suites import find
+
+    found = calibrate.ladder(find(module, case), first_seed, [int(budget) for budget in budgets.split(",")])
+    found.save(file)
+    print(calibrate.table(find(module, case), [found]))
+
+
+@probe.command()
+def choose(
+    module: Module, case: CaseId, files: Annotated[list[Path], typer.Argument(help="Ladders of both blocks.")]
+) -> None:
+    """Calibrate, step 2: the smallest budget that its readings' errors allow, and the tolerances."""
+    from ajax.probing import calibrate
+    from ajax.probing.suites import find
+
+    ladders = [calibrate.Ladder.load(file) for file in files]
+    print(calibrate.table(find(module, case), ladders))
+    with _one_line():
+        print(calibrate.choose(find(module, case), ladders))
+
+
+@probe.command()
+def certify(module: Module, case: CaseId) -> None:
+    """Calibrate, step 3: check the case's budget and tolerances on fresh seeds."""
+    from ajax.probing import calibrate
+    from ajax.probing.suites import find
+
+    with _one_line():
+        print(calibrate.certify(find(module, case)))
+
+
+@probe.command()
+def answers(module: Module) -> None:
+    """Print every right and wrong answer of a module, and the digest that pins them."""
+    from ajax.probing import calibrate
+    from ajax.probing.suites import load
+
+    found = load(module).values()
+    print(calibrate.describe(found))
+    print(f"ANSWER_DIGEST = {calibrate.digest(found)!r}")
+
+
+@faults.command("list")
+def list_(root: Root = Path()) -> None:
+    """List the planted faults of a checkout: id, file, and the mistake that a probe should name."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from ajax.probing.faults import load_catalogue
+
+    table = Table("fault", "file", "mistake", "caught by")
+    for fault in load_catalogue(_checkout(root) / CATALOGUE).values():
+        table.add_row(fault.id, fault.path, fault.mistake, "\n".join(fault.catches))
+    Console().print(table)
+
+
+@faults.command()
+def plant(
+    ids: Annotated[list[str] | None, typer.Argument(help="Faults; all of them by default.")] = None,
+    root: Root = Path(),
+    scratch: Scratch = Path("results/faults"),
+) -> None:
+    """Plant faults in copies of a checkout and run the tests that should notice; exit code 1 where one survives."""
+    from ajax.probing.faults import main
+
+    statuses = main([str(scratch), *(ids or [])], _checkout(root), _checkout(root) / CATALOGUE, TESTS)
+    raise typer.Exit(0 if all(status == "caught" for status in statuses.values()) else 1)
+
+
+@faults.command()
+def mutate(
+    agent: Annotated[str, typer.Argument(help="An agent of Ajax.")],
+    root: Root = Path(),
+    scratch: Scratch = Path("results/mutations"),
+    most: Annotated[int | None, typer.Option(help="Run only this many, evenly spread.")] = None,
+) -> None:
+    """Mutate an agent and the functions it uses; report the share that its unit tests and probes kill."""
+    from ajax.agents import get
+    from ajax.probing import mutate as mutations
+
+    root, cls = _checkout(root), get(agent)
+    agent = cls.__name__
+    made = mutations.of_agent(root, f"agents/{cls.__module__.rpartition('.')[2]}.py")
+    chosen = made if most is None else made[:: max(1, len(made) // most)]
+    file = CATALOGUE.parent / "equivalent.json"
+    equivalent = json.loads((root / file).read_text()) if (root / file).exists() else {}
+    with _one_line():
+        results = mutations.run(chosen, _tests(agent), root, scratch / agent, done=lambda r: print(r.id, r.status))
+    ours = {mutation.fault.id for mutation in chosen}
+    print(mutations.score(chosen, results, {id: why for id, why in equivalent.items() if id in ours}))
+
+
+def _agent_cases(agent: str, module: str | None) -> list[Case]:
+    from ajax.probing.suites import cases
+
+    return cases(agent, module)
+
+
+def _class_cases(where: str, gamma: float | None, budget: int) -> list[Case]:
+    from ajax.core.errors import ConfigError
+    from ajax.probing.subjects import load_class
+    from ajax.probing.suites import anyones
+
+    subject = load_class(where)
+    cls: Any = subject.make
+    if gamma is None and not hasattr(cls, "gamma"):
+        raise ConfigError(f"{subject.name} has no attribute gamma: give its discount, --gamma 0.9.")
+    found = anyones.cases(subject, cls.gamma if gamma is None else gamma, budget)
+    if not found:
+        raise ConfigError(f"{subject.name} has no method q, v or act: there is nothing to read off it.")
+    return found
+
+
+def _tests(agent: str) -> list[str]:
+    """The nodes, relative to tests/, of an agent's unit tests, those of core, and its probes."""
+    from ajax.probing.suites import MODULES, agent_of, load
+
+    probed = [
+        f"probing/test_{module}.py::test_learns[{case.id}]"
+        for module in MODULES
+        for case in load(module).values()
+        if agent_of(case) == agent
+    ]
+    return [f"agents/{agent}", "core", *probed]
+
+
+def _checkout(root: Path) -> Path:
+    from ajax.core.errors import ConfigError
+
+    if not (root / CATALOGUE).is_dir():
+        raise ConfigError(f"{root.resolve()} holds no {CATALOGUE}: run this in a checkout of Ajax, or give --root.")
+    return root.resolve()
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """Say in one line what the harness refuses: a case that is not calibrated, no budget that qualifies."""
+    from ajax.core.errors import ConfigError
+
+    try:
+        yield
+    except RuntimeError as error:
+        raise ConfigError(str(error)) from error

@@ -1,0 +1,7 @@
+"""How episodes end: terminations against time limits, rollouts' ends, environments out of step, the rewards' scale."""
+
+from ajax.probing.suites.episode_ends import discrete
+
+CASES = {case.id: case for case in (*discrete.CASES,)}
+
+ANSWER_DIGEST = "28cb04ffa639"

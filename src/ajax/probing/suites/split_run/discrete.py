@@ -1,0 +1,28 @@
+"""Split runs with discrete actions: DQN and PPO."""
+
+from __future__ import annotations
+
+from ajax.core.schedules import Linear
+from ajax.probing.suites.presets import make
+from ajax.probing.suites.split_run.facts import DICE, split_case
+
+# Both halves learn; schedules are under way at the seam, so that a clock that starts again shows.
+DQN = make(
+    "DQN",
+    **{
+        "epsilon": Linear(start=1.0, end=0.1),
+        "learning_rate": Linear(start=3e-3, end=1e-3),
+        "target_period": 7,
+        "replay.warmup": 40,
+        "replay.batch_size": 8,
+        "replay.capacity": 120,
+    },
+).agent
+PPO = make(
+    "PPO", **{"learning_rate": Linear(start=3e-3, end=1e-3), "rollout.n_steps": 8, "rollout.n_minibatches": 2}
+).agent
+
+CASES = (
+    split_case("p4-DQN", "DQN, split run", DQN, DICE, 240),
+    split_case("p4-PPO", "PPO, split run", PPO, DICE, 192),
+)
