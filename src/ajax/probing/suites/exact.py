@@ -24,7 +24,7 @@ class Fact(NamedTuple):
     name: str
     right: float
     wrong: Mapping[str, float]
-    read: Callable[[Any, int], float]
+    read: Callable[[Any, int], Any]
 
 
 def exact_case(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from ajax.agents.dqn import DQN
@@ -38,24 +39,27 @@ DIGEST = "ded832541982"
 
 def make(
     name: str,
+    fields: Mapping[str, Any] | None = None,
     *,
     normalize_observations: bool = False,
     normalize_rewards: bool = False,
     extensions: tuple[Extension, ...] = (),
     **overrides: Any,
 ) -> AjaxSubject:
-    """Return the preset of an agent with fields replaced, by name or dotted path.
+    """Return the preset of an agent with fields replaced.
 
     Args:
         name: the agent.
+        fields: values by name or dotted path (`"replay.n_envs"`).
         normalize_observations, normalize_rewards, extensions: as for `train`.
-        overrides: fields and their values.
+        overrides: values by name.
 
     Raises:
         RuntimeError: an override did not reach the agent.
     """
-    agent = assign(PRESETS[name], overrides)
-    for field, value in overrides.items():
+    values = {**(fields or {}), **overrides}
+    agent = assign(PRESETS[name], values)
+    for field, value in values.items():
         if paths(agent).get(resolve(agent, field), value) != value:
             raise RuntimeError(f"{name}: {field}={value!r} did not reach the agent, which has {paths(agent)}")
     return AjaxSubject(agent, normalize_observations, normalize_rewards, extensions)

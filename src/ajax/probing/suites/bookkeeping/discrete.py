@@ -35,7 +35,7 @@ N_ENVS = 3  # divides nothing that is counted below
 PER_TICK = 6  # two steps of every environment
 DQN = make(
     "DQN",
-    **{
+    {
         "target_period": 20,
         "replay.n_envs": N_ENVS,
         "replay.steps": 2,
@@ -77,16 +77,16 @@ def dqn_facts() -> list[Fact]:
     def rows(results: Any, lane: int) -> Rows:
         return Rows.of(results[0].run(lane).store)
 
-    def target_is_copy(results: Any, lane: int, i: int) -> float:
+    def target_is_copy(results: Any, lane: int, i: int) -> Any:
         state = results[i].run(lane).agent
         return same(state.q.params, state.target.params)
 
-    def continues(results: Any, lane: int) -> float:
+    def continues(results: Any, lane: int) -> Any:
         r = rows(results, lane)
         ended = np.maximum(r.terminated, r.truncated)[:-1] > 0
         return np.all(np.where(ended, np.isin(r.now[1:], (0, 3)), r.now[1:] == r.next[:-1]))
 
-    def executed(results: Any, lane: int) -> float:
+    def executed(results: Any, lane: int) -> Any:
         run = results[0].run(lane)
         count, kept = np.asarray(run.env.count), np.asarray(run.env.executed)
         last = rows(results, lane).action[-1]
@@ -170,7 +170,7 @@ def dqn_facts() -> list[Fact]:
     ]
 
 
-def differ(columns: np.ndarray) -> float:
+def differ(columns: np.ndarray) -> bool:
     """Whether the columns of (rows, n_envs) are not all alike."""
     return bool(np.any(columns != columns[:, :1]))
 
@@ -236,9 +236,7 @@ def coin_facts() -> list[Fact]:
     ]
 
 
-PPO = make(
-    "PPO", **{"rollout.n_envs": 8, "rollout.n_steps": 5, "rollout.n_epochs": 3, "rollout.n_minibatches": 2}
-).agent
+PPO = make("PPO", {"rollout.n_envs": 8, "rollout.n_steps": 5, "rollout.n_epochs": 3, "rollout.n_minibatches": 2}).agent
 PPO_STEPS = 6 * 40  # 6 rollouts: 36 updates
 # No episode ends: where an environment is tells what its steps drew, or, where it stays, what its reset drew.
 DRIFT = Spec.of("drift", lambda s, a: [(0.25, t, 1.0, False) for t in range(4)], n_states=4, n_actions=3, record=2)
@@ -256,10 +254,10 @@ def ppo_facts() -> list[Fact]:
     def places(name: str, r: Any, lane: int) -> np.ndarray:
         return np.asarray(r[name].run(lane).obs).argmax(-1)
 
-    def apart(name: str, r: Any, lane: int) -> float:
+    def apart(name: str, r: Any, lane: int) -> Any:
         return bool(np.ptp(places(name, r, lane)) > 0)
 
-    def actions_differ(r: Any, lane: int) -> float:
+    def actions_differ(r: Any, lane: int) -> Any:
         kept = np.asarray(r["drift"].run(lane).env.executed)
         return bool(np.any(kept != kept[:1]))
 

@@ -39,7 +39,7 @@ def rollout_ends() -> Case:
     right = Problem(ENDLESS, PPO_VALUES)
     cut = dataclasses.replace(ENDLESS, limit=2)
     wrong = solve(cut, dataclasses.replace(right.estimator, cut="ended")).v[0]
-    case = v_case("p6c-PPO", "PPO, ends of rollouts", make("PPO", **SHORT), right, (0,))
+    case = v_case("p6c-PPO", "PPO, ends of rollouts", make("PPO", SHORT), right, (0,))
     query = dataclasses.replace(
         case.queries[0], wrong={**case.queries[0].wrong, "rollout's end taken as a termination": float(wrong)}
     )

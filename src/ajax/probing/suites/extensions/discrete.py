@@ -97,7 +97,9 @@ CASES = (
         make("PPO", extensions=(ConstantTarget(value=CONSTANT), VTerm(weight=WEIGHT))),
         Calibrated(5_120, (0.02,) * 2, "smallest budget of 5120, 10240; worst error of 64 seeds 0.000; cert 32/32"),
     ),
-    actor_case(),
+    actor_case(
+        Calibrated(5_120, (0.02,) * 2, "smallest budget of 5120, 10240; worst error of 64 seeds 0.000; cert 32/32")
+    ),
     exact_case(
         "p3c-DQN",
         "DQN, post_update",

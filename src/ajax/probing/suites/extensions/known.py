@@ -31,6 +31,7 @@ class QTerm(Extension):
 
     def critic_loss(self, view: View) -> jax.Array:
         """The term, of a network of action values."""
+        assert view.net is not None and view.target is not None  # this phase has both
         return self.weight * (view.target * pick(view.net(view.batch.now), view.batch.action)).mean()
 
 
@@ -42,6 +43,7 @@ class VTerm(Extension):
 
     def critic_loss(self, view: View) -> jax.Array:
         """The term, of a network of a policy and state values."""
+        assert view.net is not None and view.target is not None
         return self.weight * (view.target * view.net(view.batch.now)[1]).mean()
 
 
@@ -53,6 +55,7 @@ class FirstAction(Extension):
 
     def actor_loss(self, view: View) -> jax.Array:
         """The term, of a network that returns a policy and V."""
+        assert view.net is not None
         pi, _ = view.net(view.batch.now)
         return -self.weight * pi.log_prob(jnp.zeros_like(view.batch.action)).mean()
 

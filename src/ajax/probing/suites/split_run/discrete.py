@@ -9,7 +9,7 @@ from ajax.probing.suites.split_run.facts import DICE, split_case
 # Both halves learn; schedules are under way at the seam, so that a clock that starts again shows.
 DQN = make(
     "DQN",
-    **{
+    {
         "epsilon": Linear(start=1.0, end=0.1),
         "learning_rate": Linear(start=3e-3, end=1e-3),
         "target_period": 7,
@@ -19,7 +19,7 @@ DQN = make(
     },
 ).agent
 PPO = make(
-    "PPO", **{"learning_rate": Linear(start=3e-3, end=1e-3), "rollout.n_steps": 8, "rollout.n_minibatches": 2}
+    "PPO", {"learning_rate": Linear(start=3e-3, end=1e-3), "rollout.n_steps": 8, "rollout.n_minibatches": 2}
 ).agent
 
 CASES = (
