@@ -1,4 +1,4 @@
-"""ajax-rl (https://pypi.org/project/ajax-rl). Its package, too, is called `ajax`; needs Python 3.12."""
+"""ajax-rl (https://github.com/YannBerthelot/Ajax). Its package, too, is called `ajax`; needs Python 3.12."""
 
 from __future__ import annotations
 

@@ -58,6 +58,9 @@ def train(
     episodes: Annotated[int, typer.Option(help="Episodes in an evaluation; 0: report training episodes.")] = 16,
     normalize_observations: Annotated[bool, typer.Option(help="Normalize observations by running statistics.")] = False,
     normalize_rewards: Annotated[bool, typer.Option(help="Scale the rewards that the agent learns from.")] = False,
+    reward_normalization_gamma: Annotated[
+        float | None, typer.Option(help="Discount of the sums whose deviation scales rewards. [default: none]")
+    ] = None,
     episode_length: Annotated[int | None, typer.Option(help="Cut episodes after this many steps.")] = None,
     action_repeat: Annotated[int, typer.Option(help="Repeat each action this often.")] = 1,
     on_nan: Annotated[str, typer.Option(help="When a number is no longer finite: stop that seed, or warn.")] = "stop",
@@ -87,6 +90,7 @@ def train(
         horizon=None if horizon is None else _count("--horizon", horizon),
         evaluations=evaluations, episodes=episodes,
         normalize_observations=normalize_observations, normalize_rewards=normalize_rewards,
+        reward_normalization_gamma=reward_normalization_gamma,
         episode_length=episode_length, action_repeat=action_repeat,
         on_nan=on_nan,  # type: ignore[arg-type]  # checked with the rest of the plan
         out=folder, checkpoint_seconds=checkpoint_seconds, loggers=loggers, progress=not quiet,

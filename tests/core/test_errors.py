@@ -17,7 +17,6 @@ from ajax.core.errors import AjaxError, UnknownName, did_you_mean, unknown_name
         (errors.UnknownName, LookupError),
         (errors.CapabilityError, TypeError),
         (errors.CheckpointError, OSError),
-        (errors.DivergenceError, ArithmeticError),
         (errors.FolderInUse, OSError),
     ],
 )

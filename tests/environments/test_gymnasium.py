@@ -116,14 +116,15 @@ def test_bytes_stay_bytes():
     assert GymnasiumEnv(lambda: Count(observation_space=image)).observation_space.dtype == "uint8"
 
 
-def test_discrete_spaces_that_do_not_start_at_zero_count_from_zero():
-    env = Count(observation_space=spaces.Discrete(200, start=-5), action_space=spaces.Discrete(2, start=4))
+def test_discrete_observations_are_one_hot_and_discrete_actions_count_from_zero():
+    env = Count(observation_space=spaces.Discrete(20, start=-5), action_space=spaces.Discrete(2, start=4))
     env._obs = lambda: np.int64(env.t - 5)
     adapter = GymnasiumEnv(lambda: env)
-    assert adapter.observation_space == Discrete(200)
+    assert adapter.observation_space == Box(0.0, 1.0, (20,))
+    assert adapter.action_space == Discrete(2)
     vector = adapter.vector(1, seed=0)
-    assert vector.reset().tolist() == [0]
-    assert vector.step(np.array([1])).obs.tolist() == [1]
+    assert vector.reset().argmax(1).tolist() == [0]
+    assert vector.step(np.array([1])).obs.argmax(1).tolist() == [1]
     assert env.actions == [5]
 
 

@@ -62,6 +62,9 @@ class DQN(Agent):
     epsilon: Scheduled = setting(
         default=Linear(start=1.0, end=0.1, fraction=0.1), within=(0, 1), help="share of random actions while exploring"
     )
+    error_clip: float | None = setting(
+        default=1.0, positive=True, help="error beyond which the loss grows linearly; None: squared error throughout"
+    )
     target_period: int = setting(default=2_500, low=1, help="updates between two copies to the target network")
     double: bool = setting(
         default=False, help="choose the next action with the online network, value it with the target"
@@ -102,7 +105,7 @@ class DQN(Agent):
         return jnp.where(coin < value_at(self.epsilon, clock), random, greedy), {}
 
     def update(self, state: State, b: Batch, key: jax.Array, clock: Clock, hooks: Hooks) -> tuple[State, Metrics]:
-        """Regress Q(s, a) on r + gamma max_a' Q^-(s', a'), the error clipped to [-1, 1]."""
+        """Regress Q(s, a) on r + gamma max_a' Q^-(s', a'), the error clipped."""
         b, discount = n_step(b, self.gamma, self.n_step)
         q_next = state.target(b.next)
         best = (state.q(b.next) if self.double else q_next).argmax(-1)
@@ -110,7 +113,9 @@ class DQN(Agent):
 
         def loss(q: Net):
             q_sa = pick(q(b.now), b.action)
-            value = huber(q_sa - y).mean()
+            error = q_sa - y
+            squared = 0.5 * jnp.square(error)
+            value = (squared if self.error_clip is None else huber(error, self.error_clip)).mean()
             return value + hooks.critic_loss(q, state, b, y), {"loss": value, "q": q_sa.mean()}
 
         tx = adam(value_at(self.learning_rate, clock), eps=self.adam_eps, max_grad_norm=self.max_grad_norm)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import jax
 
-from ajax.core.errors import SpaceError
+from ajax.core.errors import ConfigError, SpaceError
 from ajax.core.hooks import Hooks
 from ajax.core.learn import Metrics
 from ajax.core.records import Batch, Clock, Inputs, Spec
@@ -66,7 +66,14 @@ class Agent:
             )
 
     def sweep(self, **values: Sequence[float]) -> Sweep:
-        """Every combination of several values of number fields, given by name: `PPO().sweep(gamma=[0.9, 0.99])`."""
+        """Every combination of several values of number fields, given by name: `PPO().sweep(gamma=[0.9, 0.99])`.
+
+        Raises:
+            ConfigError: a field is given one value, not a list.
+        """
+        single = [name for name, field in values.items() if not isinstance(field, Sequence)]
+        if single:
+            raise ConfigError(f"sweep({single[0]}={values[single[0]]!r}): give a list of values.")
         return Sweep(self, {name: tuple(field) for name, field in values.items()})
 
     @property

@@ -43,10 +43,6 @@ class CheckpointError(AjaxError, OSError):
     """A checkpoint could not be written or read: disk full, folder read-only, file cut short or foreign."""
 
 
-class DivergenceError(AjaxError, ArithmeticError):
-    """A metric or parameter stopped being finite in every seed of a run (`on_nan="stop"`)."""
-
-
 class FolderInUse(AjaxError, OSError):
     """The output folder belongs to another run, finished or still running."""
 

@@ -38,7 +38,8 @@ class GymnasiumEnv:
     """A Gymnasium environment by its id, a function that makes it, or an instance; `vector` makes it steppable.
 
     Observations of `Dict` and `Tuple` spaces are flattened as `gymnasium.spaces.utils.flatten` does; floats become
-    float32, bytes stay bytes. Discrete spaces count from 0 whatever their `start`.
+    float32, bytes stay bytes. Discrete observations become one-hot vectors; discrete actions count from 0 whatever
+    their `start`.
 
     Args:
         source: an id ("CartPole-v1"), a class or function without arguments that returns a `gymnasium.Env`, or a
@@ -138,7 +139,6 @@ class GymnasiumVector:
         makers: list[Any] = [lambda env=env: env for env in copies]
         self._vector: Any = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
         self._first_action = first_element(self._vector.single_action_space)
-        self._first_obs = first_element(self._vector.single_observation_space)
 
     def reset(self) -> np.ndarray:
         """Start an episode in every copy; returns observations (n_envs, ...). The first call seeds the copies."""
@@ -171,4 +171,4 @@ class GymnasiumVector:
         self._vector.close()
 
     def _converted(self, obs: np.ndarray) -> np.ndarray:
-        return (obs - self._first_obs if self._first_obs else obs).astype(self._dtype, copy=False)
+        return obs.astype(self._dtype, copy=False)

@@ -47,8 +47,9 @@ def make_one(source: str | Callable[[], Any] | gymnasium.Env) -> Any:
 
 
 def flattened(env: Any) -> Any:
-    """Return `env` with observations of `Dict` and `Tuple` spaces flattened into one vector."""
-    return FlattenObservation(env) if isinstance(env.observation_space, spaces.Dict | spaces.Tuple) else env
+    """Return `env` with observations of `Dict`, `Tuple` and `Discrete` spaces as one vector, discrete parts one-hot."""
+    composed = isinstance(env.observation_space, spaces.Dict | spaces.Tuple | spaces.Discrete)
+    return FlattenObservation(env) if composed else env
 
 
 def first_element(space: Any) -> int:

@@ -73,7 +73,15 @@ def _draw(axes: Axes, label: str, steps: np.ndarray, returns: np.ndarray, color:
             axes.vlines(steps, low, high, color=color, alpha=0.5, linewidth=3)
         axes.fill_between(steps, low, high, color=color, alpha=0.2, linewidth=0)
     seeds = f"{n_seeds} seed{'s' if n_seeds > 1 else ''}" + (f", {n_failed} failed" if n_failed else "")
-    axes.plot(steps, mean, color=color, linewidth=2, marker=marker, markersize=7, label=f"{label} ({seeds})")
+    axes.plot(
+        steps,
+        mean,
+        color=color,
+        linewidth=2,
+        marker=marker,
+        markersize=7,
+        label=f"{label} ({seeds})" if label else seeds,
+    )
 
 
 def _dress(axes: Axes, title: str) -> None:

@@ -80,12 +80,20 @@ def begin(agent: Any, task: Task, key: jax.Array) -> tuple[Run, Sanity]:
         env=env,
         obs=obs,
         store=loop_of(agent, task.offline).init_store(agent, row),
-        statistics=normalise.init(task.normalize, task.env.observation_space.shape, task.n_envs),
+        statistics=seen(task, normalise.init(task.normalize, task.env.observation_space.shape, task.n_envs)),
         own=tuple(e.init(agent, stream(key, f"extension {i}")) for i, e in enumerate(task.extensions)),
         episode_return=jnp.zeros(task.n_envs),
         episode_length=jnp.zeros(task.n_envs),
     )
     return run, Sanity(finite(obs), finite(out.obs), finite(out.reward))
+
+
+def seen(task: Task, statistics: normalise.Statistics) -> normalise.Statistics:
+    """Statistics of the dataset where there is one, which offline training never adds to."""
+    if task.dataset is None:
+        return statistics
+    one = statistics.replace(discounted=statistics.discounted[:1]) if task.normalize.rewards else statistics
+    return normalise.observe(task.normalize, one, task.dataset.rows)
 
 
 def chunk(

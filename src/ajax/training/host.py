@@ -20,7 +20,7 @@ from ajax.core.records import Array, Batch, Clock
 from ajax.core.spaces import Space, to_box
 from ajax.environments.gymnasium import GymnasiumVector
 from ajax.training import normalise, off_policy
-from ajax.training.chunk import NEVER, Report, Sanity, finite, loop_of
+from ajax.training.chunk import NEVER, Report, Sanity, finite, loop_of, seen
 from ajax.training.collect import count_episodes, transition, uniform
 from ajax.training.evaluate import Evaluation
 from ajax.training.programs import compile_soon, numbers
@@ -209,7 +209,7 @@ def _begin(agent: Any, task: Task, key: jax.Array, obs: jax.Array) -> Run:
         env=jnp.int32(0),
         obs=obs,
         store=loop_of(agent, task.offline).init_store(agent, row),
-        statistics=normalise.init(task.normalize, task.spec.observation.shape, task.n_envs),
+        statistics=seen(task, normalise.init(task.normalize, task.spec.observation.shape, task.n_envs)),
         own=tuple(e.init(agent, stream(key, f"extension {i}")) for i, e in enumerate(task.extensions)),
         episode_return=zeros,
         episode_length=zeros,
