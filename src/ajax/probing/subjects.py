@@ -152,7 +152,7 @@ class AjaxTrained:
 
         from ajax.core.spaces import to_agent
 
-        units = to_agent(self.spec.action_space, jnp.asarray(action, jnp.float32))
+        units = to_agent(self.spec.action_space, jnp.asarray(action, self.spec.action_space.dtype))
         values = self._map(lambda state, x: self.agent.q(state, x, units), obs)
         return values.min(1) if values.ndim == 3 else values
 

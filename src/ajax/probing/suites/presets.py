@@ -16,10 +16,13 @@ from ajax.buffers.rollout import Rollout
 from ajax.core.agent import Agent
 from ajax.core.config import assign, paths, resolve
 from ajax.core.hooks import Extension
+from ajax.core.schedules import Linear
 from ajax.networks.torsos import Torso
 from ajax.probing.subjects import AjaxSubject
 
 SMALL = Torso(widths=(32, 32))
+SMOOTH = Torso(widths=(32, 32), activation="tanh")  # no kinks in Q(s, .) for the best action to sit in
+DECAY = Linear(start=3e-3, end=1e-5)  # what is read in the end should have settled
 REPLAY = Replay(capacity=4_000, batch_size=64, n_envs=4, steps=1, warmup=200)
 
 PRESETS: dict[str, Agent] = {
@@ -30,11 +33,28 @@ PRESETS: dict[str, Agent] = {
         torso=SMALL,
         rollout=Rollout(n_envs=4, n_steps=32, n_epochs=4, n_minibatches=4),
     ),
-    "SAC": SAC(gamma=0.7, tau=0.05, learning_rate=1e-3, actor_learning_rate=1e-3, torso=SMALL, replay=REPLAY),
-    "TD3": TD3(gamma=0.7, tau=0.05, learning_rate=1e-3, actor_learning_rate=1e-3, torso=SMALL, replay=REPLAY),
+    "SAC": SAC(
+        gamma=0.7,
+        tau=0.05,
+        learning_rate=DECAY,
+        actor_learning_rate=DECAY,
+        alpha=0.2,
+        alpha_learning_rate=None,
+        torso=SMOOTH,
+        replay=REPLAY,
+    ),
+    "TD3": TD3(
+        gamma=0.7,
+        tau=0.05,
+        learning_rate=DECAY,
+        actor_learning_rate=DECAY,
+        exploration_noise=0.5,
+        torso=SMOOTH,
+        replay=REPLAY,
+    ),
 }
 
-DIGEST = "ded832541982"
+DIGEST = "2cbdcc0b39ea"
 
 
 def make(

@@ -1,7 +1,7 @@
 """Every phase that an agent folds, through extensions of known effect."""
 
-from ajax.probing.suites.extensions import discrete
+from ajax.probing.suites.extensions import boxes, discrete
 
-CASES = {case.id: case for case in (*discrete.CASES,)}
+CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES)}
 
-ANSWER_DIGEST = "e228f06d9833"
+ANSWER_DIGEST = "7bf068ec90bc"

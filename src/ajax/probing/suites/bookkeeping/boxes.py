@@ -1,0 +1,102 @@
+"""Bookkeeping with actions in a box: SAC and TD3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ajax.core.agent import Agent
+from ajax.probing import Case
+from ajax.probing.suites.bookkeeping.walk import WALK, audit
+from ajax.probing.suites.exact import Fact, exact_case, same, train, updates
+from ajax.probing.suites.presets import DECAY, REPLAY, make
+
+STEPS = 400
+ROWS = STEPS // REPLAY.n_envs
+UPDATES = ROWS - REPLAY.warmup // REPLAY.n_envs
+EVALUATIONS = 4
+SHARED = {"one key for all": 0.0}
+
+
+def fact(name: str, right: float, wrong: Mapping[str, float] | None = None) -> Fact:
+    """A fact that is looked up by its name in what was found for a seed."""
+    return Fact(name, right, wrong or {}, lambda found, lane: found[lane][name])
+
+
+COMMON = (
+    fact("critic updates", UPDATES, {"learning in warm-up": ROWS, "updates counted by environment": 4 * UPDATES}),
+    fact("rows in the replay", ROWS, {"warm-up not stored": UPDATES, "steps counted for rows": STEPS}),
+    fact("row written next", ROWS),
+    fact("first logged step", STEPS / EVALUATIONS, {"ticks counted for steps": ROWS / EVALUATIONS}),
+    fact("last logged step", STEPS, {"ticks counted for steps": ROWS, "one tick short": STEPS - REPLAY.n_envs}),
+    fact("reports", EVALUATIONS, {"last report dropped": EVALUATIONS - 1}),
+    fact("target is the critic at tau 1", 1, {"target average the wrong way round": 0}),
+    fact("observations counted by normalization", STEPS, {"ticks counted for steps": ROWS}),
+    fact("rewards counted by normalization", STEPS, {"ticks counted for steps": ROWS}),
+    fact("seeds that collected the same", 0, {"one key for every seed": 1}),
+    fact("outcomes differ between environments", 1, SHARED),
+    fact("outcomes differ in time", 1, {"one key for every step": 0}),
+    fact("starts differ between environments", 1, {"one key for every reset": 0}),
+    *(
+        fact(name, 0)
+        for name in (
+            "observations that are not the task's own",
+            "stored steps that the task can't take",
+            "stored rewards that are wrong",
+            "terminations that are wrong",
+            "truncations that are wrong",
+            "rows that don't follow the one before",
+            "executed actions that were not stored",
+            "actions shared by environments",
+            "actions repeated in time",
+            "open returns that are wrong",
+            "open lengths that are wrong",
+        )
+    ),
+)
+
+
+def bookkeeping(agent: Agent, id: str, *own: Fact) -> Case:
+    """Return the case; `own` are the updates that further networks had, by fact `"NETWORK updates"`."""
+
+    def trained(budget: int, seeds: Sequence[int]) -> list[dict[str, float]]:
+        options = {"evaluations": EVALUATIONS, "normalize_observations": True, "normalize_rewards": True}
+        result = train(agent, WALK, budget, seeds, **options)
+        return [found(result, lane) for lane in range(len(seeds))]
+
+    return exact_case(id, f"{type(agent).__name__}, bookkeeping", STEPS, trained, (*COMMON, *own))
+
+
+def found(result: Any, lane: int) -> dict[str, float]:
+    """Return what one seed's run shows, by name of the fact."""
+    run, others = result.run(lane), [i for i in range(len(result.seeds)) if i != lane]
+    nets = vars(run.agent)
+    target = nets["target_critic"] if "target_critic" in nets else nets["target"]
+    actions = run.store.rows.action
+    return {
+        "rows in the replay": float(run.store.size),
+        "row written next": float(run.store.at),
+        "first logged step": float(result.steps[0]),
+        "last logged step": float(result.steps[-1]),
+        "reports": float(len(result.steps)),
+        "target is the critic at tau 1": float(same(target.params, run.agent.critic.params)),
+        "observations counted by normalization": float(run.statistics.obs.count),
+        "rewards counted by normalization": float(run.statistics.reward.count),
+        "seeds that collected the same": float(sum(same(actions, result.run(i).store.rows.action) for i in others)),
+        **{f"{name} updates": float(updates(net.opt)) for name, net in nets.items() if net.opt != ()},
+        **audit(run),
+    }
+
+
+HALF = {"one update in two": UPDATES // 2}
+CASES = (
+    bookkeeping(
+        make("SAC", tau=1.0, alpha_learning_rate=DECAY).agent,
+        "p9-SAC",
+        fact("actor updates", UPDATES, HALF),
+        fact("log_alpha updates", UPDATES, HALF),
+    ),
+    bookkeeping(
+        make("TD3", tau=1.0).agent, "p9-TD3", fact("actor updates", UPDATES // 2, {"policy delay ignored": UPDATES})
+    ),
+)
