@@ -29,14 +29,16 @@ def q_case(
     problem: Problem,
     read: Sequence[tuple[int, int]],
     calibrated: Calibrated = UNCALIBRATED,
+    more: Sequence[Query] = (),
 ) -> Case:
-    """Return a case that reads Q at (state, action) pairs."""
+    """Return a case that reads Q at (state, action) pairs, and for each of `more` the greedy action at the last one."""
 
     def found(trained: Trained) -> np.ndarray:
         q = trained.q(problem.spec.obs)
-        return np.stack([q[:, s, a] for s, a in read], 1)
+        values = np.stack([q[:, s, a] for s, a in read], 1)
+        return np.concatenate([values, trained.act(problem.spec.obs)[:, [read[-1][0]] * len(more)]], 1)
 
-    queries = tuple(ask(f"Q(s{s}, a={a})", problem, lambda x, s=s, a=a: x.q[s, a]) for s, a in read)
+    queries = (*(ask(f"Q(s{s}, a={a})", problem, lambda x, s=s, a=a: x.q[s, a]) for s, a in read), *more)
     return Case(id, queries, readings(subject, problem.spec, found), title=title, **calibrated._asdict())
 
 

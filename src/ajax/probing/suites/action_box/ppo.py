@@ -23,7 +23,8 @@ def box_case(calibrated: Calibrated = UNCALIBRATED) -> Case:
     """The action read in each bandit."""
     problem = Problem(BOX, Estimator(gamma=0.7, backup="policy"), Actor(stochastic=False))
     queries = tuple(ask(f"action(s{s})", problem, lambda x, s=s: x.action[s, 0]) for s in range(3))
-    read = readings(make("PPO"), BOX, lambda trained: trained.act(BOX.obs)[:, :3, 0])
+    subject = make("PPO", learning_rate=1e-3, entropy_coef=0.03)
+    read = readings(subject, BOX, lambda trained: trained.act(BOX.obs)[:, :3, 0])
     return Case("box-PPO", queries, read, title="PPO, actions in a box", **calibrated._asdict())
 
 

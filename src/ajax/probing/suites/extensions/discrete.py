@@ -56,8 +56,8 @@ def counted(agent: Agent, budget: int, seeds: Sequence[int]) -> Any:
     return train(agent, bookkeeping.WALK, budget, seeds, extensions=(Counter(),))
 
 
-def counts(updates: int) -> list[Fact]:
-    """What a `Counter` has seen of `updates` updates."""
+def counts(updates: int, warmup: int = 0) -> list[Fact]:
+    """What a `Counter` has seen of `updates` updates, after a warm-up in which as many as `warmup` had fitted."""
 
     def kept(r: Any, lane: int) -> Any:
         return r.run(lane).own[0]
@@ -72,7 +72,11 @@ def counts(updates: int) -> list[Fact]:
         Fact(
             "index of the last update",
             updates - 1,
-            {"update counted before it is numbered": updates, "post_update never called": -1},
+            {
+                "update counted before it is numbered": updates,
+                **({"updates counted from the run's start": updates - 1 + warmup} if warmup else {}),
+                "post_update never called": -1,
+            },
             lambda r, lane: int(kept(r, lane)[1]),
         ),
         Fact(
@@ -105,7 +109,7 @@ CASES = (
         "DQN, post_update",
         bookkeeping.DQN_STEPS,
         lambda budget, seeds: counted(bookkeeping.DQN, budget, seeds),
-        counts(60),
+        counts(60, warmup=6),
     ),
     exact_case(
         "p3c-PPO",
