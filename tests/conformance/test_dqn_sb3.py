@@ -78,8 +78,8 @@ def test_a_wrong_number_is_caught(wrong):
 
 FAULTS: dict[str, Patch] = {
     "the terminal flag ignored": fault(module, "td_target", lambda r, discount, v: r + 0.99 * v),
-    "the squared error": fault(module, "huber", lambda error: 0.5 * jnp.square(error)),
-    "twice the loss": fault(module, "huber", lambda error: 2.0 * huber(error)),
+    "the squared error": fault(module, "huber", lambda error, clip: 0.5 * jnp.square(error)),
+    "twice the loss": fault(module, "huber", lambda error, clip: 2.0 * huber(error, clip)),
     "the target learns": fault(module, "select", lambda flag, new, old: new),
     "Q of the wrong action": fault(module, "pick", lambda values, index: values.max(-1)),
     "no step": fault(module, "descend", lambda net, tx, loss: (net, descend(net, tx, loss)[1])),

@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from ajax.core.learn import pick
+
 
 class Categorical(struct.PyTreeNode):
     """A distribution over 0 .. n - 1 given unnormalized `logits` (*batch, n)."""
@@ -32,7 +34,7 @@ class Categorical(struct.PyTreeNode):
 
     def log_prob(self, action: jax.Array) -> jax.Array:
         """log p(action)."""
-        return jnp.take_along_axis(self.log_probs, action[..., None], -1)[..., 0]
+        return pick(self.log_probs, action)
 
     def entropy(self) -> jax.Array:
         """Entropy in nats."""

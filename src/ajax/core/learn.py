@@ -52,5 +52,9 @@ def select(flag: jax.Array, new: T, old: T) -> T:
 
 
 def pick(values: jax.Array, index: jax.Array) -> jax.Array:
-    """`values[..., index]` along the last axis: (*batch, n) and (*batch,) give (*batch,)."""
-    return jnp.take_along_axis(values, index[..., None], -1)[..., 0]
+    """`values[..., index]` along the last axis: (*batch, n) and (*batch,) give (*batch,).
+
+    By a mask, since the gradient of a gather is a scatter: a loop over rows on a CPU.
+    """
+    chosen = jax.nn.one_hot(index, values.shape[-1], dtype=bool)
+    return jnp.where(chosen, values, 0.0).sum(-1)

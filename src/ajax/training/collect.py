@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from flax import struct
 
 from ajax.core.keys import stream
 from ajax.core.records import Array, Batch, Clock, Inputs
@@ -14,8 +15,30 @@ from ajax.training import normalise
 from ajax.training.run import Finished, Run, Task
 
 
+class StepKeys(struct.PyTreeNode):
+    """The keys of one step; with a leading axis, those of several.
+
+    Attributes:
+        act: the agent's.
+        step, reset: one an environment (n_envs,).
+    """
+
+    act: jax.Array
+    step: jax.Array
+    reset: jax.Array
+
+
+def step_keys(key: jax.Array, n_steps: int, n_envs: int) -> StepKeys:
+    """The keys of `n_steps` steps, leading axis n_steps: hashed all at once, since one by one is a loop each."""
+    return StepKeys(
+        act=jax.random.split(stream(key, "act"), n_steps),
+        step=jax.random.split(stream(key, "step"), (n_steps, n_envs)),
+        reset=jax.random.split(stream(key, "reset"), (n_steps, n_envs)),
+    )
+
+
 def interact(
-    agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool
+    agent: Any, task: Task, run: Run, keys: StepKeys, clock: Clock, learn: bool
 ) -> tuple[Run, Batch, Finished]:
     """Step the environments once: with the agent's exploring policy, or uniformly at random before it learns.
 
@@ -24,15 +47,14 @@ def interact(
     """
     if learn:
         x = normalise.inputs(run.statistics, run.obs)
-        action, extras = agent.act(run.agent, x, stream(key, "act"), clock, True)
+        action, extras = agent.act(run.agent, x, keys.act, clock, True)
     else:
-        action, extras = uniform(task, stream(key, "act")), {}
-    keys = jax.random.split(stream(key, "step"), task.n_envs)
-    env, out = jax.vmap(task.env.step)(keys, run.env, to_box(task.env.action_space, action))
+        action, extras = uniform(task, keys.act), {}
+    env, out = jax.vmap(task.env.step)(keys.step, run.env, to_box(task.env.action_space, action))
     row = transition(run.obs, action, out.reward, out.terminated, out.truncated, out.obs, extras)
     ended = out.terminated | out.truncated
     run, finished = count_episodes(run, row.reward, ended)
-    env, obs = restart(task, stream(key, "reset"), ended, env, out.obs)
+    env, obs = restart(task, keys.reset, ended, env, out.obs)
     return run.replace(env=env, obs=obs), row, finished
 
 
@@ -50,11 +72,11 @@ def uniform(task: Task, key: jax.Array) -> jax.Array:
     return jax.random.uniform(key, (task.n_envs, spec.action_size), minval=-1.0, maxval=1.0)
 
 
-def restart(task: Task, key: jax.Array, ended: jax.Array, env: Any, obs: jax.Array) -> tuple[Any, jax.Array]:
+def restart(task: Task, keys: jax.Array, ended: jax.Array, env: Any, obs: jax.Array) -> tuple[Any, jax.Array]:
     """Start a new episode in every environment that `ended`; the others stay as they are."""
 
     def fresh(env: Any, obs: jax.Array) -> tuple[Any, jax.Array]:
-        new = jax.vmap(task.env.reset)(jax.random.split(key, task.n_envs))
+        new = jax.vmap(task.env.reset)(keys)
 
         def choose(new: jax.Array, old: jax.Array) -> jax.Array:
             return jnp.where(ended.reshape(-1, *[1] * (new.ndim - 1)), new, old)

@@ -13,7 +13,7 @@ from ajax.core.keys import stream
 from ajax.core.learn import Metrics
 from ajax.core.records import Batch, Clock
 from ajax.training import normalise
-from ajax.training.collect import interact
+from ajax.training.collect import interact, step_keys
 from ajax.training.run import Finished, Run, Task
 
 
@@ -41,9 +41,11 @@ def init_store(agent: Any, row: Batch) -> replay.Store:
 def tick(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool) -> tuple[Run, Metrics, Finished]:
     """`replay.steps` steps of every environment, then `replay.updates` updates once learning has started."""
 
+    keys = step_keys(stream(key, "collect"), agent.replay.steps, task.n_envs)
+
     def collect(run: Run, i: jax.Array) -> tuple[Run, Finished]:
         now = clock.replace(step=clock.step + i * task.n_envs)
-        run, row, finished = interact(agent, task, run, jax.random.fold_in(stream(key, "collect"), i), now, learn)
+        run, row, finished = interact(agent, task, run, jax.tree.map(lambda x: x[i], keys), now, learn)
         return keep(task, run, row), finished
 
     run, finished = repeat(collect, run, agent.replay.steps)

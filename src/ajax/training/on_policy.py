@@ -13,7 +13,7 @@ from ajax.core.keys import stream
 from ajax.core.learn import Metrics
 from ajax.core.records import Batch, Clock
 from ajax.training import normalise
-from ajax.training.collect import interact
+from ajax.training.collect import StepKeys, interact, step_keys
 from ajax.training.run import Finished, Run, Task
 
 
@@ -40,12 +40,15 @@ def init_store(agent: Any, row: Batch) -> tuple:
 def tick(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool) -> tuple[Run, Metrics, Finished]:
     """Collect `rollout.n_steps` steps of every environment, then learn from them."""
 
-    def collect(run: Run, t: jax.Array) -> tuple[Run, tuple[Batch, Finished]]:
+    def collect(run: Run, turn: tuple[jax.Array, StepKeys]) -> tuple[Run, tuple[Batch, Finished]]:
+        t, keys = turn
         now = clock.replace(step=clock.step + t * task.n_envs)
-        run, row, finished = interact(agent, task, run, jax.random.fold_in(stream(key, "collect"), t), now, True)
+        run, row, finished = interact(agent, task, run, keys, now, True)
         return run, (row, finished)
 
-    run, (rows, finished) = jax.lax.scan(collect, run, jnp.arange(agent.rollout.n_steps))
+    n_steps = agent.rollout.n_steps
+    turns = jnp.arange(n_steps), step_keys(stream(key, "collect"), n_steps, task.n_envs)
+    run, (rows, finished) = jax.lax.scan(collect, run, turns)
     run, metrics = learn_from(agent, task, run, rows, stream(key, "learn"), clock)
     return run, metrics, jax.tree.map(lambda x: x.sum(0), finished)
 
