@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from ajax.core.errors import AjaxError
+from ajax.probing.commands import faults, probe
 
 UsageError: Any = typer.BadParameter.__base__
 """Click's, wherever this version of Typer keeps it."""
@@ -23,6 +24,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
+app.add_typer(probe, name="probe", rich_help_panel="Test an agent")
+app.add_typer(faults, name="faults", rich_help_panel="Test an agent", help="Plant faults, and see what notices.")
 
 Steps = Annotated[str, typer.Option(help="Environment steps of each seed: 50000, 200k, 1.5M.")]
 Set = Annotated[
