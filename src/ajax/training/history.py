@@ -79,11 +79,18 @@ class Interval:
         return interval
 
 
-def first_fault(report: Report, lane: int, steps_per_tick: int) -> str | None:
-    """Say which metric of a lane first was not finite, and when; None if all is well."""
+def first_fault(report: Report, lane: int, healthy: bool, steps_per_tick: int) -> str | None:
+    """Say which metric of a lane first was not finite, and when; None if all is well.
+
+    Args:
+        report: of the chunk.
+        lane: which.
+        healthy: whether the numbers of its agent are finite at the chunk's end.
+        steps_per_tick: environment steps in a tick.
+    """
     bad = {name: int(when[lane]) for name, when in report.first_bad.items()}
     first = min(bad.values(), default=NEVER)
     if first < NEVER:
         names = ", ".join(sorted(name for name, when in bad.items() if when == first))
         return f"{names} stopped being finite at step {(first + 1) * steps_per_tick:,}."
-    return None if report.healthy[lane] else "a parameter of the agent is no longer finite."
+    return None if healthy else "a parameter of the agent is no longer finite."

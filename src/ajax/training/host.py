@@ -95,7 +95,7 @@ class HostLanes:
             name: np.array(min((t for t, row in rows if not np.isfinite(row[name])), default=NEVER)) for name in names
         }
         total = jax.tree.map(lambda *x: _parts(x), Finished.none(), *ended)
-        return Report(sums, bad, total, np.asarray(finite(self.runs[lane].agent)))
+        return Report(sums, bad, total)
 
     def _tick(self, lane: int, tick: int, learn: bool) -> tuple[dict[str, Any], list[Finished]]:
         rollout, ended = ((), []) if self.offline else self._collect(lane, tick, learn)
@@ -151,6 +151,10 @@ class HostLanes:
                 break
         vector.close()
         return returns, lengths, done
+
+    def healthy(self) -> np.ndarray:
+        """Whether every number of each agent's state is finite (lanes,)."""
+        return np.array([finite(run.agent) for run in self.runs])
 
     def tree(self) -> Any:
         """All runs as one pytree, leading axis lanes."""

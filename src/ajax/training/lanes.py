@@ -99,6 +99,13 @@ class Lanes:
 
         return self._gather(list(_workers.map(go, range(len(self.runs)))))
 
+    def healthy(self) -> np.ndarray:
+        """Whether every number of each agent's state is finite (lanes,)."""
+        if self.apart:
+            return np.array([chunk.finite(run.agent) for run in self.runs])
+        agents = jax.device_get(self.runs[0].agent)
+        return np.array([chunk.finite(jax.tree.map(lambda x, i=i: x[i], agents)) for i in range(self.n)])
+
     def tree(self) -> Any:
         """All runs as one pytree on the host, leading axis lanes: what a checkpoint holds."""
         return self._gather(self.runs, keys=True)

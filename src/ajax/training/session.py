@@ -156,10 +156,11 @@ class Session:
 
     def _absorb(self, report: Report, n: int) -> None:
         self.since.add(report, n, self._active())
+        healthy = self.lanes.healthy()
         for lane in range(self.lanes.n):
             if lane in self.stopped or lane in self._warned:
                 continue
-            fault = first_fault(report, lane, self.plan.steps_per_tick)
+            fault = first_fault(report, lane, healthy[lane], self.plan.steps_per_tick)
             if fault is None:
                 continue
             text = f"{self.plan.names[lane]}: {fault}"
