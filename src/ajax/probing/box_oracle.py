@@ -192,10 +192,11 @@ def _log_jacobian(u: np.ndarray) -> np.ndarray:
     return 2 * (np.log(2.0) - u - np.logaddexp(0.0, -2 * u))
 
 
-def _entropy_of(mean, std, jacobian: bool):
-    """Return the entropy of tanh(N(mean, std)), nodes on the last axis; without the Jacobian, the Gaussian's own."""
+def _entropy_of(mean, std, jacobian: bool, every: int = 1):
+    """Return the entropy of tanh(N(mean, std)) by every so many nodes; without the Jacobian, the Gaussian's own."""
     gaussian = 0.5 * np.log(2 * np.pi * np.e) + np.log(std)
-    return gaussian + _log_jacobian(mean[..., None] + std[..., None] * _Z) @ _W * jacobian
+    log_jacobian = _log_jacobian(mean[..., None] + std[..., None] * _Z[::every])
+    return gaussian + every * log_jacobian @ _W[::every] * jacobian
 
 
 def _entropies(now: BoxSolution, jacobian: bool) -> np.ndarray:
@@ -234,13 +235,14 @@ def _best_gaussian(now: BoxSolution, state: int, d: int) -> tuple[float, float]:
 
     actor, weight = now.actor, now.temperature * now.actor.policy_entropy
 
-    def loss(mean: np.ndarray, log_std: np.ndarray) -> np.ndarray:
+    def loss(mean: np.ndarray, log_std: np.ndarray, every: int = 1) -> np.ndarray:
         std = np.exp(log_std)
-        values = _gains(now, state, d, np.tanh(mean[..., None] + std[..., None] * _Z)) @ _W
-        return -values - weight * _entropy_of(mean, std, actor.policy_jacobian)
+        x = np.tanh(mean[..., None] + std[..., None] * _Z[::every])
+        values = every * _gains(now, state, d, x) @ _W[::every]
+        return -values - weight * _entropy_of(mean, std, actor.policy_jacobian, every)
 
     means, log_stds = np.meshgrid(np.linspace(-3, 3, 13), np.linspace(*actor.log_std, 15), indexing="ij")
-    coarse = np.unravel_index(loss(means, log_stds).argmin(), means.shape)
+    coarse = np.unravel_index(loss(means, log_stds, every=16).argmin(), means.shape)  # only where to start
     found = minimize(
         lambda p: float(loss(p[0], p[1])),
         [means[coarse], log_stds[coarse]],

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ajax.core.spaces import Box
-from ajax.probing import Case, Problem, ask
+from ajax.probing import Case, Problem, Query, answers, ask
+from ajax.probing.query import LEAST
 from ajax.probing.subjects import Subject, Trained, readings
 from ajax.probing.suites.readings import UNCALIBRATED, Calibrated
 
@@ -23,11 +24,13 @@ def box_case(
     *,
     q: Sequence[tuple[int, float]] = (),
     acts: Sequence[int] = (),
+    mistakes: Sequence[str] | None = None,
     calibrated: Calibrated = UNCALIBRATED,
 ) -> Case:
     """Return a case that reads Q at (state, action) pairs, and the deterministic action in states.
 
-    Actions are in the box's units, of one dimension.
+    Actions are in the box's units, of one dimension. Of `mistakes` (None: all there are), those that show are asked
+    for.
     """
     spec = problem.spec
 
@@ -40,7 +43,21 @@ def box_case(
         return np.concatenate(columns, 1)
 
     queries = (
-        *(ask(f"Q(s{s}, a={a:g})", problem, lambda x, s=s, a=a: x.q(s, a)) for s, a in q),
-        *(ask(f"action(s{s})", problem, lambda x, s=s: x.action[s, 0]) for s in acts),
+        *(_ask(f"Q(s{s}, a={a:g})", problem, lambda x, s=s, a=a: x.q(s, a), mistakes) for s, a in q),
+        *(_ask(f"action(s{s})", problem, lambda x, s=s: x.action[s, 0], mistakes) for s in acts),
     )
     return Case(id, queries, readings(subject, spec, found), title=title, **calibrated._asdict())
+
+
+def _ask(name: str, problem: Problem, read: Callable[..., float], mistakes: Sequence[str] | None) -> Query:
+    if mistakes is None:
+        return ask(name, problem, read)
+
+    def shows(mistake: str) -> bool:
+        try:
+            found = answers(problem, read, [mistake])
+        except RuntimeError:  # it leaves the reading alone, or has no fixed point
+            return False
+        return abs(found[mistake] - found["right"]) >= 2 * LEAST
+
+    return ask(name, problem, read, list(filter(shows, mistakes)))

@@ -1,7 +1,7 @@
 """How episodes end: terminations against time limits, rollouts' ends, environments out of step, the rewards' scale."""
 
-from ajax.probing.suites.episode_ends import discrete
+from ajax.probing.suites.episode_ends import boxes, discrete
 
-CASES = {case.id: case for case in (*discrete.CASES,)}
+CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES)}
 
 ANSWER_DIGEST = "28cb04ffa639"

@@ -1,7 +1,7 @@
 """Values and actions on short chains: the bootstrap, the discount, the indexing of actions."""
 
-from ajax.probing.suites.value_chains import discrete
+from ajax.probing.suites.value_chains import boxes, discrete
 
-CASES = {case.id: case for case in (*discrete.CASES,)}
+CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES)}
 
 ANSWER_DIGEST = "14bb88c7fb33"
