@@ -78,17 +78,17 @@ class PPO(Agent):
 
     def act(self, state: State, x: Inputs, key: jax.Array, clock: Clock, explore: bool) -> tuple[jax.Array, dict]:
         """A sample of pi(.|s) with its log probability while exploring, the mode otherwise."""
-        pi, value = state.net(x)
+        pi, _ = state.net(x)
         if not explore:
             return pi.mode(), {}
         action = pi.sample(key)
-        return action, {"log_prob": pi.log_prob(action), "value": value}
+        return action, {"log_prob": pi.log_prob(action)}
 
     def prepare(self, state: State, rollout: Batch) -> Batch:
         """Add `advantage` and `target_value` to a rollout (time, n_envs), before the first update on it."""
-        value = rollout.extras["value"]
-        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rollout.next)
-        next_value = state.net(flat)[1].reshape(value.shape)
+        both = jax.tree.map(lambda now, after: jnp.stack([now, after]), rollout.now, rollout.next)
+        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[3:]), both)
+        value, next_value = state.net(flat)[1].reshape(2, *rollout.reward.shape)
         advantage = gae(
             rollout.reward, value, next_value, rollout.terminated, rollout.truncated, self.gamma, self.gae_lambda
         )

@@ -61,7 +61,7 @@ def rollout(values: Any, now: list, leads: list, terminated: Any = None, truncat
     """One environment's steps (time, 1), each paying 1, prepared by a value network with these values."""
     s = state(values)
     b = transitions(3, now, [0] * len(now), [1.0] * len(now), leads, terminated, truncated)
-    b = b.replace(extras={"value": AGENT.v(s, b.now), "log_prob": jnp.zeros(len(now))})
+    b = b.replace(extras={"log_prob": jnp.zeros(len(now))})
     return AGENT.prepare(s, jax.tree.map(lambda x: x[:, None], b))
 
 
@@ -89,7 +89,7 @@ def test_environments_are_not_mixed():
     one = transitions(3, [0, 0, 0], [0, 0, 0], [1.0, 1.0, 1.0], [0, 0, 0], [0, 1, 0])
     other = transitions(3, [0, 0, 0], [0, 0, 0], [1.0, 1.0, 1.0], [0, 0, 0], None, [0, 1, 0])
     b = jax.tree.map(lambda *x: jnp.stack(x, 1), one, other)
-    b = AGENT.prepare(s, b.replace(extras={"value": jnp.full((3, 2), 2.0), "log_prob": jnp.zeros((3, 2))}))
+    b = AGENT.prepare(s, b.replace(extras={"log_prob": jnp.zeros((3, 2))}))
     np.testing.assert_allclose(b.extras["advantage"], np.array([[-0.055, -1.0, 0.8], [1.484, 0.8, 0.8]]).T, atol=5e-4)
 
 
@@ -190,7 +190,6 @@ def test_acting_keeps_what_the_update_needs(space):
     s, x = first(AGENT, space), random_batch(space).now
     action, extras = AGENT.act(s, x, KEY, clock(), True)
     np.testing.assert_allclose(extras["log_prob"], AGENT.pi(s, x).log_prob(action), rtol=1e-6)
-    np.testing.assert_allclose(extras["value"], AGENT.v(s, x), rtol=1e-6)
     mode, nothing = AGENT.act(s, x, KEY, clock(), False)
     assert (mode == AGENT.pi(s, x).mode()).all() and nothing == {}
 
