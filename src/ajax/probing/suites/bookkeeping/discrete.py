@@ -132,7 +132,7 @@ def dqn_facts() -> list[Fact]:
         Fact(
             "rows go on where the one before led",
             1,
-            {"rows of environments mixed": 0, "ring does not turn": 0},
+            {"rows of environments mixed": 0, "ring does not turn": 0, "truncation dropped": 0},
             continues,
         ),
         Fact(
