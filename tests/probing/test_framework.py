@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from ajax.agents import MODULES as EXPORTED
 from ajax.probing.calibrate import LEAST, digest, load_cases
 from ajax.probing.faults import PACKAGE, load_catalogue
 from ajax.probing.mistakes import MISTAKES
-from ajax.probing.suites import MODULES
+from ajax.probing.suites import MODULES, agent_of
 from tests.probing import agents
 
 HERE = Path(__file__).parent
@@ -61,3 +62,9 @@ def test_files_keep_within_their_caps():
     sizes = {f.name: len(f.read_text().splitlines()) for f in HERE.rglob("*.py")}
     assert not {name: size for name, size in sizes.items() if size > CAPS.get(name, CAPS["default"])}
     assert sum(sizes.values()) <= CAPS["total"]
+
+
+def test_every_exported_agent_is_probed():
+    """A new agent fails this until it has a case."""
+    probed = {agent_of(case) for module in MODULES for case in load_cases(f"tests.probing.test_{module}").values()}
+    assert not set(EXPORTED) - probed

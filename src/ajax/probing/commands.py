@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,12 +52,12 @@ def probes(context: typer.Context) -> None:
 
     from ajax.probing.suites import MODULES, agent_of, load
 
-    counts = {module: [agent_of(case) for case in load(module).values()] for module in MODULES}
-    table = Table("agent", *MODULES)
-    for agent in sorted({agent for found in counts.values() for agent in found}):
-        table.add_row(agent, *(str(found.count(agent)) for found in counts.values()))
+    counts = {module: Counter(agent_of(case) for case in load(module).values()) for module in MODULES}
+    table = Table("agent", "cases by module")
+    for agent in sorted(set().union(*counts.values())):
+        table.add_row(agent, "\n".join(f"{module}: {n[agent]}" for module, n in counts.items() if n[agent]))
     Console().print(table)
-    print("These are cases by module. A class of your own: ajax probe path/to/file.py:Class")
+    print("A class of your own: ajax probe path/to/file.py:Class")
 
 
 @probe.command("run")
