@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from ajax.core.config import config, setting
+from ajax.networks.product import dot_general
 
 ACTIVATIONS = {"relu": nn.relu, "tanh": nn.tanh, "silu": nn.silu, "gelu": nn.gelu, "elu": nn.elu}
 INITIALIZERS = {
@@ -48,8 +49,8 @@ class MLP(nn.Module):
         gain = 2.0**0.5 if self.torso.initializer == "orthogonal" else 1.0
         x = x.reshape(x.shape[0], -1).astype(jnp.promote_types(x.dtype, jnp.float32))
         for width in self.torso.widths:
-            x = nn.Dense(width, kernel_init=init(gain))(x)
+            x = nn.Dense(width, kernel_init=init(gain), dot_general=dot_general)(x)
             if self.torso.layer_norm:
                 x = nn.LayerNorm()(x)
             x = ACTIVATIONS[self.torso.activation](x)
-        return nn.Dense(self.out, kernel_init=init(self.out_scale))(x)
+        return nn.Dense(self.out, kernel_init=init(self.out_scale), dot_general=dot_general)(x)
