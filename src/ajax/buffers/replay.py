@@ -84,8 +84,8 @@ def sample(store: Store, key: jax.Array, batch_size: int, window: int = 1) -> An
     flat = jax.random.randint(key, (batch_size,), 0, jnp.maximum(store.size - window + 1, 1) * n_envs)
     start, env = flat // n_envs, flat % n_envs
     oldest = jnp.where(store.size == n_rows, store.at, 0)
-    if window == 1:
-        row = (oldest + start) % n_rows
-        return jax.tree.map(lambda ring: ring[row, env], store.rows)
-    row = (oldest + start[None] + jnp.arange(window)[:, None]) % n_rows
-    return jax.tree.map(lambda ring: ring[row, env[None]], store.rows)
+    if window > 1:
+        start, env = start[None] + jnp.arange(window)[:, None], env[None]
+    at = (oldest + start) % n_rows * n_envs + env
+    # a flat, clipping take: XLA's CPU backend fuses any other gather with the write before it, and copies the ring
+    return jax.tree.map(lambda ring: jnp.take(ring.reshape(-1, *ring.shape[2:]), at, axis=0, mode="clip"), store.rows)
