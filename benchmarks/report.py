@@ -19,13 +19,13 @@ class Line:
     Attributes:
         title: what is compared, with its unit.
         row: name of the row that it comes from.
-        value: the number in a try.
+        value: the number in a try, None if it has none.
         more_is_better: whether the largest number wins.
     """
 
     title: str
     row: str
-    value: Callable[[Try], float]
+    value: Callable[[Try], float | None]
     more_is_better: bool = False
 
 
@@ -44,11 +44,11 @@ def peak(t: Try) -> float:
     return t.peak_mb
 
 
-def result(name: str) -> Callable[[Try], float]:
+def result(name: str) -> Callable[[Try], float | None]:
     """A number that the script printed, or the median of several."""
 
-    def value(t: Try) -> float:
-        number = t.result[name]
+    def value(t: Try) -> float | None:
+        number = t.result.get(name)
         return median(number) if isinstance(number, list) else number
 
     return value
@@ -98,7 +98,8 @@ def table(lines: Sequence[Line], tries: Sequence[Try], libraries: Sequence[str])
 
 
 def _values(line: Line, tries: Sequence[Try], library: str) -> list[float]:
-    return [line.value(t) for t in tries if t.row == line.row and t.library == library and not t.error]
+    values = [line.value(t) for t in tries if t.row == line.row and t.library == library and not t.error]
+    return [value for value in values if value is not None]
 
 
 def _cell(values: list[float], line: Line) -> str:
