@@ -24,8 +24,9 @@ ROWS = (
         for name in ("DQN", "SAC", "TD3")
         for n in (1, 4)
     ),
+    *(Row(f"{name}, one thread", name.lower(), one_thread=True) for name in ("PPO", "DQN", "SAC", "TD3")),
 )  # fmt: skip
-QUICK = ("import", "newcomer", "PPO, 1 seed", "PPO, 8 seeds")
+QUICK = ("import", "newcomer", "PPO, 1 seed", "PPO, 8 seeds", "PPO, one thread")
 
 
 def main() -> None:
@@ -73,7 +74,10 @@ def show(tries: list[Try]) -> None:
     """Print the tables, for the terminal and in markdown."""
     libraries = list(dict.fromkeys(t.library for t in tries))
     console = Console()
-    for title, lines in (("What a user waits for", report.LINES), ("In processor time", report.CPU_LINES)):
+    for title, lines in (
+        ("What a user waits for", report.LINES),
+        ("In processor time, which a busy machine disturbs less", report.CPU_LINES),
+    ):
         cells = report.table(lines, tries, libraries)
         if len(cells) > 1:
             console.print(report.rich_table(cells, f"{title}: median of the tries (best)"))

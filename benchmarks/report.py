@@ -75,13 +75,15 @@ LINES = (
 
 CPU_LINES = (
     Line("process start to a trained PPO, cold, processor s", "newcomer", cpu),
+    Line("the same, compile cache warm, processor s", "newcomer, warm cache", cpu),
+    Line("PPO steps per processor s", "PPO, one thread", result("cpu_rates"), True),
     *(
-        Line(f"{row} per processor s", row, result("cpu_rates"), True)
-        for row in ("PPO, 1 seed", "PPO, 8 seeds", "PPO, 64 seeds", "DQN, 1 seed", "DQN, 4 seeds",
-                    "SAC, 1 seed", "SAC, 4 seeds", "TD3, 1 seed", "TD3, 4 seeds")
+        Line(f"{name} updates per processor s", f"{name}, one thread", result("cpu_rates"), True)
+        for name in ("DQN", "SAC", "TD3")
     ),
-)  # fmt: skip
-"""The same work in processor time, which a busy machine disturbs less."""
+)
+"""The same work in processor time. Rates are those of one seed with a pool of one thread: a second one spends its time
+waiting for work."""
 
 
 def table(lines: Sequence[Line], tries: Sequence[Try], libraries: Sequence[str]) -> list[list[str]]:
@@ -127,7 +129,7 @@ def shares(tries: Sequence[Try]) -> list[str]:
     """What share of Ajax's step the matrix products are, one sentence an agent."""
     sentences = []
     for agent in ("PPO", "DQN", "SAC", "TD3"):
-        line = Line("", f"{agent}, 1 seed", result("cpu_rates"))
+        line = Line("", f"{agent}, one thread", result("cpu_rates"))
         ours, limit = (_values(line, tries, name) for name in (OURS, LIMIT))
         if ours and limit:
             sentences.append(f"{agent}: {median(ours) / median(limit):.0%} of the step is its matrix products.")

@@ -31,12 +31,14 @@ class Row:
         measurement: what the scripts call it.
         seeds: seeds trained at once.
         cache: whether compiled programs are kept and found again: the process runs twice, the second one counts.
+        one_thread: whether XLA gets a pool of one thread, so that processor time is work and never waiting.
     """
 
     name: str
     measurement: str
     seeds: int = 1
     cache: bool = False
+    one_thread: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ def _process(row: Row, library: Library, python: Path, cache: str) -> Try:
     env = {
         k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"
     }  # imports would take three times as long
+    if row.one_thread:
+        env |= {"NPROC": "1", "OMP_NUM_THREADS": "1"}
     env |= {"JAX_PLATFORMS": "cpu", "PYTHONWARNINGS": "ignore"} | dict.fromkeys(CACHES, cache)
     command = [python, "-m", library.script, row.measurement, str(row.seeds)]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
