@@ -66,7 +66,8 @@ def describe(t: Try) -> str:
     """One try as a line."""
     numbers = {k: round(report.result(k)(t) or 0.0, 3) for k in t.result}
     others = "" if t.others is None else f", others {t.others:.1f} cores"
-    text = f"{t.row:22s} {t.library:8s} {t.wall:6.1f} s, {t.cpu:6.1f} processor s, {t.peak_mb:5.0f} MB{others}"
+    memory = "" if t.peak_mb is None else f", {t.peak_mb:5.0f} MB"
+    text = f"{t.row:22s} {t.library:8s} {t.wall:6.1f} s, {t.cpu:6.1f} processor s{memory}{others}"
     return f"{text}: {t.error.splitlines()[-1] if t.error else numbers}"
 
 

@@ -40,3 +40,13 @@ def busy_seconds() -> float | None:
         return None
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, stat.read_text().split("\n", 1)[0].split()[1:9])
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def peak_mb(pid: int) -> float | None:
+    """Most memory that a living process has held. What `wait4` says will not do: it starts from the parent's own."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return None
+    kilobytes = next((line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")), None)
+    return int(kilobytes) / 1024 if kilobytes else None

@@ -39,7 +39,7 @@ def cpu(t: Try) -> float:
     return t.cpu
 
 
-def peak(t: Try) -> float:
+def peak(t: Try) -> float | None:
     """Peak memory in MB."""
     return t.peak_mb
 

@@ -50,7 +50,7 @@ class Try:
         library: name of the library.
         wall: seconds from the process's start to its end.
         cpu: processor seconds that it used.
-        peak_mb: its peak memory.
+        peak_mb: its peak memory, None where unknown.
         others: cores that other processes kept busy meanwhile, None where unknown.
         result: what the script printed; empty if it failed.
         error: last lines of what went wrong, or empty.
@@ -60,7 +60,7 @@ class Try:
     library: str
     wall: float
     cpu: float
-    peak_mb: float
+    peak_mb: float | None
     others: float | None
     result: dict[str, Any]
     error: str = ""
@@ -94,7 +94,7 @@ def _process(row: Row, library: Library, python: Path, cache: str) -> Try:
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         busy, start = machine.busy_seconds(), time.perf_counter()
         process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=out, stderr=err)
-        status, usage = _wait(process, start + TIMEOUT)
+        status, usage, peak = _wait(process, start + TIMEOUT)
         wall, busy_after = time.perf_counter() - start, machine.busy_seconds()
         cpu = usage.ru_utime + usage.ru_stime
         others = None if busy is None or busy_after is None else max(0.0, (busy_after - busy - cpu) / wall)
@@ -102,16 +102,18 @@ def _process(row: Row, library: Library, python: Path, cache: str) -> Try:
         lines = out.read().strip().splitlines()
         result = json.loads(lines[-1]) if status == 0 else {}
         error = "" if status == 0 else "\n".join(err.read().strip().splitlines()[-5:]) or f"status {status}"
-    return Try(row.name, library.name, wall, cpu, usage.ru_maxrss / 1024, others, result, error)
+    return Try(row.name, library.name, wall, cpu, peak, others, result, error)
 
 
 def _wait(process: subprocess.Popen, deadline: float):
-    """Wait for a process and for what it used; ends it at the deadline."""
+    """Wait for a process: its status, what it used and its peak memory in MB. Ends it at the deadline."""
+    peak = None
     while True:
+        peak = machine.peak_mb(process.pid) or peak
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
             process.returncode = os.waitstatus_to_exitcode(status)
-            return process.returncode, usage
+            return process.returncode, usage, peak
         if time.perf_counter() > deadline:
             process.kill()
             deadline = float("inf")
