@@ -9,7 +9,8 @@ import pytest
 
 from ajax.core.errors import ConfigError, UnknownName
 from ajax.probing import faults
-from ajax.probing.faults import Fault, check_import, copy, load_catalogue, main, plant, read_results, report
+from ajax.probing.copies import Copy
+from ajax.probing.faults import Fault, load_catalogue, main, plant, read_results, report
 
 SOURCE = "def double(x):\n    return 2 * x\n\n\ndef triple(x):\n    return 3 * x\n"
 TESTS = """
@@ -61,7 +62,13 @@ def test_the_command(repository, tmp_path, capsys):
     assert found["D-three"].named == "no discount | sum of two (critics)" and found["D-three"].right == "yes"
     assert found["D-idle"].right == ""
 
-    # a second run reads the results, and runs again only what a change of source concerns
+    assert (scratch / "results.md").read_text().splitlines()[2:4] == [
+        "| D-three | code.py | no discount | caught | `test_it::test_double` | no discount; sum of two (critics) |"
+        f" {found['D-three'].seconds:.0f} |",
+        f"| D-idle | code.py |  | survived |  |  | {found['D-idle'].seconds:.0f} |",
+    ]
+
+    # a second run reads the results, and runs again only survivors and what a change of source concerns
     main([str(scratch), "D-three", "T-four"], repository, catalogue, "tests/probing")
     assert capsys.readouterr().out.startswith("2 of 2 faults caught")
     (repository / "src/ajax/code.py").write_text(SOURCE + "\n")
@@ -71,7 +78,8 @@ def test_the_command(repository, tmp_path, capsys):
 
 def test_a_run_past_its_time_is_stopped(repository, tmp_path):
     fault = Fault("D-slow", "code.py", "return 2 * x", "return 4 * x", ("test_it.py::test_slow",))
-    result = plant(fault, copy(repository, tmp_path / "scratch"), "tests/probing", seconds=3)
+    with Copy(repository, tmp_path / "scratch") as place:
+        result = plant(fault, place, "tests/probing", seconds=3)
     assert result.status == "timed out" and result.seconds < 20
     assert report([result]).splitlines() == ["0 of 1 faults caught; 0 of 0 named rightly", "  D-slow: timed out"]
 
@@ -87,18 +95,20 @@ def test_an_edit_that_is_not_one_edit_is_refused(old, new, why):
 
 def test_nodes_that_are_gone_are_an_error(repository, tmp_path):
     fault = Fault("F", "code.py", "2 * x", "3 * x", ("test_it.py::test_nothing",))
-    scratch = copy(repository, tmp_path / "scratch")
-    with pytest.raises(RuntimeError, match=r"pytest ran none of tests/probing/test_it\.py::test_nothing"):
-        plant(fault, scratch, "tests/probing")
-    assert (scratch / "src/ajax/code.py").read_text() == SOURCE
+    with (
+        Copy(repository, tmp_path / "scratch") as place,
+        pytest.raises(RuntimeError, match=r"pytest ran none of tests/probing/test_it\.py::test_nothing"),
+    ):
+        plant(fault, place, "tests/probing")
+    assert place.read("code.py") == SOURCE
 
 
 def test_python_must_import_the_copy(repository, tmp_path, monkeypatch):
-    scratch = copy(repository, tmp_path / "scratch")
-    check_import(scratch)
-    monkeypatch.setattr(faults, "environment", lambda scratch: os.environ | {"PYTHONPATH": str(repository / "src")})
+    place = Copy(repository, tmp_path / "scratch")
+    place.check_import()
+    monkeypatch.setattr(Copy, "environment", os.environ | {"PYTHONPATH": str(repository / "src")})
     with pytest.raises(RuntimeError, match="not the copy"):
-        check_import(scratch)
+        place.check_import()
 
 
 def test_ids_are_unique_and_known(repository, tmp_path):
@@ -110,6 +120,9 @@ def test_ids_are_unique_and_known(repository, tmp_path):
         load_catalogue(catalogue)
 
 
-def test_workers_keep_within_the_memory():
-    assert faults._workers(0.5) == 1
-    assert faults._workers(1e6) == os.cpu_count()
+def test_workers_keep_within_the_memory(monkeypatch):
+    pages = {"SC_PAGE_SIZE": 4096, "SC_AVPHYS_PAGES": 2**18}  # 1 GiB
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__)
+    assert faults._workers() == 1
+    pages["SC_AVPHYS_PAGES"] = 2**30
+    assert faults._workers() == os.cpu_count()

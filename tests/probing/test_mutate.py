@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ajax.probing.mutate import mutations, of_agent, run, score, used_functions
+from ajax.probing.faults import read_results
+from ajax.probing.mutate import Stage, mutations, of_agent, run, score, used_functions
 from ajax.probing.operators import OPERATORS
 
 AGENT = '''
@@ -36,6 +37,7 @@ def td(reward, gamma, terminated, value):
 def unused(x):
     return x.max()
 """
+UNIT = Stage("unit", lambda mutation: ["test_td.py"])
 MASK = """
 def alive(x):
     return 1 - x
@@ -130,7 +132,7 @@ def test_a_run_reports_survivors_with_their_diffs(repository, tmp_path):
     made = mutations(repository, "core/returns.py", ["td"])
     chosen = [m for m in made if m.operator in ("drop-discount", "drop-cut") or m.fault.new.endswith("(1.0)\n")]
     chosen += [m for m in made if "(gamma * (1 - terminated) * value)\n" in m.fault.new]
-    results = run(chosen, ["test_td.py"], repository, tmp_path / "scratch")
+    results = run(chosen, [UNIT], repository, tmp_path / "scratch")
     text = score(chosen, results, {})
     survivor = next(m for m in chosen if "(gamma * (1 - terminated) * value)\n" in m.fault.new)
     assert text.splitlines()[0] == f"{len(chosen) - 1} of {len(chosen)} mutations killed (75 %); 0 equivalent"
@@ -141,7 +143,20 @@ def test_a_run_reports_survivors_with_their_diffs(repository, tmp_path):
     assert excused == "3 of 3 mutations killed (100 %); 1 equivalent"
 
 
+def test_a_later_stage_meets_survivors_alone(repository, tmp_path):
+    (repository / "tests/test_weak.py").write_text("def test_nothing():\n    pass\n")
+    made = [m for m in mutations(repository, "core/returns.py", ["td"]) if m.operator in ("drop-discount", "drop-cut")]
+    stages = [UNIT, Stage("weak", lambda mutation: ["test_weak.py"])]
+    ran = []
+    results = run(made, stages, repository, tmp_path, workers=1, done=lambda result: ran.append(result.id))
+    assert {result.status for result in results} == {"caught"} and len(ran) == len(made)
+    results = run(made, stages[::-1], repository, tmp_path, workers=1, done=lambda result: ran.append(result.id))
+    assert {result.status for result in results} == {"caught"}
+    assert len(ran) == 2 * len(made)  # the unit tests' results are known by then
+    assert {result.status for result in read_results(tmp_path / "weak.csv")} == {"survived"}
+
+
 def test_a_run_needs_tests_that_pass_without_mutations(repository, tmp_path):
     (repository / "tests/test_td.py").write_text("def test_td():\n    assert False\n")
     with pytest.raises(RuntimeError, match="test_td::test_td failed without any mutation"):
-        run(mutations(repository, "core/returns.py"), ["test_td.py"], repository, tmp_path / "scratch")
+        run(mutations(repository, "core/returns.py"), [UNIT], repository, tmp_path / "scratch")

@@ -7,6 +7,7 @@ is a sum over dimensions and its transitions read the first one only, so that ea
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Literal
 
 import numpy as np
@@ -78,7 +79,42 @@ class BoxSolution:
     def q(self, state: int, action: float | list[float] | np.ndarray) -> float:
         """Return Q(state, action), the action in the environment's units."""
         x = _from_box(self.spec, np.atleast_1d(np.asarray(action, float)))
-        return float(sum(_gains(self, state, d, x[d : d + 1])[0] for d in range(len(x))))
+        return float(sum(_gains(self, state, d).at(x[d : d + 1])[0] for d in range(len(x))))
+
+
+@dataclasses.dataclass(frozen=True)
+class Gains:
+    """One dimension's part of Q(s, .), as a function of the agent's action; equal if it is the same function.
+
+    Attributes:
+        curve: coefficients of 1, a, a^2, where a is what the environment executes.
+        regions: what each region of a adds.
+        edges: bounds of the regions.
+        low, high: the box.
+        executed: see `Actor`.
+    """
+
+    curve: tuple[float, ...]
+    regions: tuple[float, ...]
+    edges: tuple[float, ...]
+    low: float
+    high: float
+    executed: str
+
+    def a(self, x: np.ndarray) -> np.ndarray:
+        """Return what the environment executes of the agent's actions."""
+        if self.executed == "raw":
+            return x
+        a = self.low + (x + 1) / 2 * (self.high - self.low)
+        return np.clip(a, -1.0, 1.0) if self.executed == "clamped" else a
+
+    def at(self, x: np.ndarray) -> np.ndarray:
+        """Return the part at the agent's actions."""
+        a = self.a(x)
+        values = self.curve[0] + self.curve[1] * a + self.curve[2] * a**2
+        if self.regions:
+            values = values + np.asarray(self.regions)[np.searchsorted(np.asarray(self.edges), a, side="right")]
+        return values
 
 
 def solve_box(spec: Spec, estimator: Estimator, actor: Actor) -> BoxSolution:
@@ -144,26 +180,15 @@ def _from_box(spec: Spec, a: np.ndarray) -> np.ndarray:
     return 2 * (a - low) / (high - low) - 1
 
 
-def _executed(now: BoxSolution, x: np.ndarray, d: int) -> np.ndarray:
-    if now.actor.executed == "raw":
-        return x
-    a = _to_box(now.spec, x, d)
-    return np.clip(a, -1.0, 1.0) if now.actor.executed == "clamped" else a
-
-
-def _quadratic(now: BoxSolution, state: int, d: int, x: np.ndarray) -> np.ndarray:
-    a = _executed(now, x, d)
-    c = now.spec.quadratic[state, d]
-    return c[0] + c[1] * a + c[2] * a**2
-
-
-def _gains(now: BoxSolution, state: int, d: int, x: np.ndarray) -> np.ndarray:
-    """Return dimension d's part of Q(state, .) at agent actions x."""
-    part = _quadratic(now, state, d, x)
-    if d == 0:
-        region = np.searchsorted(np.asarray(now.spec.edges), _executed(now, x, 0), side="right")
-        part = part + (now.table.offset[state] + now.table.weight[state] @ np.nan_to_num(now.v))[region]
-    return part
+def _gains(now: BoxSolution, state: int, d: int, values: bool = True) -> Gains:
+    """Return dimension d's part of Q(state, .), or without `values` of the reward's quadratic."""
+    low, high = _bounds(now.spec)
+    regions = np.zeros(0)
+    if d == 0 and values:
+        regions = now.table.offset[state] + now.table.weight[state] @ np.nan_to_num(now.v)
+    curve = tuple(map(float, now.spec.quadratic[state, d]))
+    edges = tuple(map(float, now.spec.edges))
+    return Gains(curve, tuple(map(float, regions)), edges, float(low[d]), float(high[d]), now.actor.executed)
 
 
 def _samples(now: BoxSolution, state: int, d: int, noisy: bool = True) -> np.ndarray:
@@ -176,14 +201,15 @@ def _samples(now: BoxSolution, state: int, d: int, noisy: bool = True) -> np.nda
 
 
 def _expected_quadratic(now: BoxSolution, state: int) -> float:
-    return sum(float(_W @ _quadratic(now, state, d, _samples(now, state, d))) for d in range(now.mean.shape[1]))
+    dims = range(now.mean.shape[1])
+    return sum(float(_W @ _gains(now, state, d, values=False).at(_samples(now, state, d))) for d in dims)
 
 
 def _regions(now: BoxSolution, noisy: bool = False) -> np.ndarray:
     """Return (S, A) probabilities of each region under the policy."""
     table = np.zeros((now.spec.n_states, now.spec.n_actions))
     for state in range(now.spec.n_states):
-        a = _executed(now, _samples(now, state, 0, noisy), 0)
+        a = _gains(now, state, 0, values=False).a(_samples(now, state, 0, noisy))
         np.add.at(table[state], np.searchsorted(np.asarray(now.spec.edges), a, side="right"), _W)
     return table
 
@@ -210,8 +236,13 @@ def _improve(now: BoxSolution, alive: np.ndarray) -> tuple[np.ndarray, np.ndarra
     mean, std = now.mean.copy(), np.full_like(now.std, 1.0 if now.actor.stochastic else 0.0)
     for state in np.flatnonzero(alive):
         for d in range(mean.shape[1]):
-            best = _best_gaussian if now.actor.stochastic else _best_action
-            mean[state, d], std[state, d] = best(now, int(state), d)
+            gains = _gains(now, int(state), d)
+            if now.actor.stochastic:
+                weight = now.temperature * now.actor.policy_entropy
+                best = _best_gaussian(gains, weight, now.actor.log_std, now.actor.policy_jacobian)
+                mean[state, d], std[state, d] = best
+            else:
+                mean[state, d], std[state, d] = _best_action(gains), 0.0
     x = np.tanh(mean) if now.actor.stochastic else mean
     action = (
         x if now.actor.read == "agent" else np.stack([_to_box(now.spec, x[:, d], d) for d in range(x.shape[1])], -1)
@@ -219,34 +250,36 @@ def _improve(now: BoxSolution, alive: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return mean, std, action
 
 
-def _best_action(now: BoxSolution, state: int, d: int) -> tuple[float, float]:
-    _, slope, bend = now.spec.quadratic[state, d]
+@functools.lru_cache(maxsize=4096)
+def _best_action(gains: Gains) -> float:
+    _, slope, bend = gains.curve
     x = _X
     if bend < 0:
-        low, high = _bounds(now.spec)
         vertex = -slope / (2 * bend)
-        exact = vertex if now.actor.executed == "raw" else 2 * (vertex - low[d]) / (high[d] - low[d]) - 1
+        exact = vertex if gains.executed == "raw" else 2 * (vertex - gains.low) / (gains.high - gains.low) - 1
         x = np.r_[np.clip(exact, -1, 1), _X]
-    return float(x[_gains(now, state, d, x).argmax()]), 0.0
+    return float(x[gains.at(x).argmax()])
 
 
-def _best_gaussian(now: BoxSolution, state: int, d: int) -> tuple[float, float]:
+@functools.lru_cache(maxsize=4096)  # most mistakes leave most states' problems as they are
+def _best_gaussian(
+    gains: Gains, weight: float, log_std: tuple[float, float], policy_jacobian: bool
+) -> tuple[float, float]:
+    """Return the mean and standard deviation that maximize E[gains] + weight * entropy."""
     from scipy.optimize import minimize
-
-    actor, weight = now.actor, now.temperature * now.actor.policy_entropy
 
     def loss(mean: np.ndarray, log_std: np.ndarray, every: int = 1) -> np.ndarray:
         std = np.exp(log_std)
         x = np.tanh(mean[..., None] + std[..., None] * _Z[::every])
-        values = every * _gains(now, state, d, x) @ _W[::every]
-        return -values - weight * _entropy_of(mean, std, actor.policy_jacobian, every)
+        values = every * gains.at(x) @ _W[::every]
+        return -values - weight * _entropy_of(mean, std, policy_jacobian, every)
 
-    means, log_stds = np.meshgrid(np.linspace(-3, 3, 13), np.linspace(*actor.log_std, 15), indexing="ij")
+    means, log_stds = np.meshgrid(np.linspace(-3, 3, 13), np.linspace(*log_std, 15), indexing="ij")
     coarse = np.unravel_index(loss(means, log_stds, every=16).argmin(), means.shape)  # only where to start
     found = minimize(
         lambda p: float(loss(p[0], p[1])),
         [means[coarse], log_stds[coarse]],
-        bounds=[(-9.0, 9.0), actor.log_std],
+        bounds=[(-9.0, 9.0), log_std],
         method="L-BFGS-B",
         options={"ftol": 1e-14, "gtol": 1e-9},
     )

@@ -13,9 +13,11 @@ import typer
 from typer.core import TyperGroup
 
 if TYPE_CHECKING:
+    from ajax.probing.mutate import Stage
     from ajax.probing.query import Case
 
-CATALOGUE, TESTS = Path("tests/probing/faults"), "tests/probing"  # in the repository that faults are planted in
+# in the repository that faults are planted in
+CATALOGUE, TESTS, EQUIVALENT = Path("tests/probing/faults"), "tests/probing", Path("tests/probing/equivalent.json")
 
 
 class _Probe(TyperGroup):
@@ -36,6 +38,7 @@ Root = Annotated[Path, typer.Option(help="A checkout of Ajax.")]
 Scratch = Annotated[
     Path, typer.Option(help="Folder of the copies and of results.csv, which a second call goes on from.")
 ]
+Workers = Annotated[int | None, typer.Option(help="Runs at once. [default: what CPUs and memory allow]")]
 
 
 @probe.callback()
@@ -166,11 +169,12 @@ def plant(
     ids: Annotated[list[str] | None, typer.Argument(help="Faults; all of them by default.")] = None,
     root: Root = Path(),
     scratch: Scratch = Path("results/faults"),
+    workers: Workers = None,
 ) -> None:
     """Plant faults in copies of a checkout and run the tests that should notice; exit code 1 where one survives."""
     from ajax.probing.faults import main
 
-    statuses = main([str(scratch), *(ids or [])], _checkout(root), _checkout(root) / CATALOGUE, TESTS)
+    statuses = main([str(scratch), *(ids or [])], _checkout(root), _checkout(root) / CATALOGUE, TESTS, workers)
     raise typer.Exit(0 if all(status == "caught" for status in statuses.values()) else 1)
 
 
@@ -180,6 +184,10 @@ def mutate(
     root: Root = Path(),
     scratch: Scratch = Path("results/mutations"),
     most: Annotated[int | None, typer.Option(help="Run only this many, evenly spread.")] = None,
+    unit: Annotated[
+        bool, typer.Option("--unit", help="Leave out the probes, which survivors of unit tests meet.")
+    ] = False,
+    workers: Workers = None,
 ) -> None:
     """Mutate an agent and the functions it uses; report the share that its unit tests and probes kill."""
     from ajax.agents import get
@@ -188,13 +196,23 @@ def mutate(
     root, cls = _checkout(root), get(agent)
     agent = cls.__name__
     made = mutations.of_agent(root, f"agents/{cls.__module__.rpartition('.')[2]}.py")
-    chosen = made if most is None else made[:: max(1, len(made) // most)]
-    file = CATALOGUE.parent / "equivalent.json"
-    equivalent = json.loads((root / file).read_text()) if (root / file).exists() else {}
+    chosen = made if most is None else made[:: -(-len(made) // most)]
+    known = json.loads((root / EQUIVALENT).read_text()) if (root / EQUIVALENT).exists() else {}
+    equivalent = {m.fault.id: known[m.fault.id] for m in chosen if m.fault.id in known}
+    stages = _stages(agent, root)[: 2 if unit else 3]
     with _one_line():
-        results = mutations.run(chosen, _tests(agent), root, scratch / agent, done=lambda r: print(r.id, r.status))
-    ours = {mutation.fault.id for mutation in chosen}
-    print(mutations.score(chosen, results, {id: why for id, why in equivalent.items() if id in ours}))
+        results = mutations.run(
+            [m for m in chosen if m.fault.id not in equivalent],
+            stages,
+            root,
+            scratch,
+            copies=scratch / f"copies-{agent}",
+            workers=workers,
+            done=lambda result: print(result.id, result.status, result.nodes, flush=True),
+        )
+    report = mutations.score(chosen, results, equivalent)
+    (scratch / f"{agent}.txt").write_text(report + "\n")
+    print(report)
 
 
 def _agent_cases(agent: str, module: str | None) -> list[Case]:
@@ -218,17 +236,26 @@ def _class_cases(where: str, gamma: float | None, budget: int) -> list[Case]:
     return found
 
 
-def _tests(agent: str) -> list[str]:
-    """The nodes, relative to tests/, of an agent's unit tests, those of core, and its probes."""
+def _stages(agent: str, root: Path) -> list[Stage]:
+    """Unit tests of a mutated file of core, the agent's unit tests, the agent's probes."""
+    from ajax.probing.mutate import Mutation, Stage
     from ajax.probing.suites import MODULES, agent_of, load
 
-    probed = [
-        f"probing/test_{module}.py::test_learns[{case.id}]"
-        for module in MODULES
-        for case in load(module).values()
-        if agent_of(case) == agent
-    ]
-    return [f"agents/{agent}", "core", *probed]
+    def core(mutation: Mutation) -> list[str]:
+        folder, _, name = mutation.fault.path.rpartition("/")
+        file = f"{folder}/test_{name}"
+        return [file] if (root / "tests" / file).exists() else []
+
+    def probes(mutation: Mutation) -> list[str]:
+        return [
+            f"probing/test_{module}.py::test_learns[{case.id}]"
+            for module in MODULES
+            for case in load(module).values()
+            if agent_of(case) == agent
+        ]
+
+    unit = Stage(f"{agent}-unit", lambda mutation: [f"agents/{agent}"])
+    return [Stage("core", core), unit, Stage(f"{agent}-probes", probes)]
 
 
 def _checkout(root: Path) -> Path:

@@ -14,23 +14,15 @@ import json
 import os
 import queue
 import re
-import shutil
-import subprocess
-import sys
 import time
-import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
 from ajax.core.errors import ConfigError, unknown_name
+from ajax.probing.copies import PACKAGE, SECONDS, Copy
 
-PACKAGE = Path("src/ajax")  # faults are planted under it
-SKIPPED = shutil.ignore_patterns(
-    ".git", "__pycache__", ".venv", "*.egg-info", ".hypothesis", ".*_cache", "runs", "results", "site", "*.pyc"
-)
 MEMORY = 3.0  # GiB that one run of probes is taken to need
-SECONDS = 900.0  # after which a run is stopped
 
 Status = Literal["caught", "survived", "timed out"]
 
@@ -117,42 +109,12 @@ def load_catalogue(folder: str | Path) -> dict[str, Fault]:
     return faults
 
 
-def copy(root: Path, scratch: Path) -> Path:
-    """Copy the repository at `root` to `scratch`, less what tests don't need, and return `scratch`."""
-    shutil.copytree(root, scratch, ignore=SKIPPED, dirs_exist_ok=True)
-    return scratch
-
-
-def environment(scratch: Path) -> dict[str, str]:
-    """Return the environment variables under which Python imports the copy, on the CPU, with no compile cache."""
-    return {
-        **os.environ,
-        "PYTHONPATH": str(scratch / PACKAGE.parent),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "JAX_PLATFORMS": "cpu",
-        "CUDA_VISIBLE_DEVICES": "",
-        "JAX_ENABLE_COMPILATION_CACHE": "false",
-    }
-
-
-def check_import(scratch: Path) -> None:
-    """Check that Python imports the copy.
-
-    Raises:
-        RuntimeError: it imports another one, or none.
-    """
-    command = [sys.executable, "-c", f"import {PACKAGE.name}; print({PACKAGE.name}.__file__)"]
-    found = subprocess.run(command, cwd=scratch, env=environment(scratch), capture_output=True, text=True)
-    if not Path(found.stdout.strip() or "/").is_relative_to(scratch.resolve()):
-        raise RuntimeError(f"Python imports {found.stdout.strip() or found.stderr.strip()}, not the copy in {scratch}")
-
-
-def plant(fault: Fault, scratch: Path, tests: str, seconds: float = SECONDS, first: bool = False) -> Result:
-    """Plant a fault in the copy at `scratch`, run its nodes, take it out again, and return what came of it.
+def plant(fault: Fault, place: Copy, tests: str, seconds: float = SECONDS, first: bool = False) -> Result:
+    """Plant a fault in a copy, run its nodes, take it out again, and return what came of it.
 
     Args:
         fault: the fault.
-        scratch: a copy made by `copy`.
+        place: the copy.
         tests: folder that the nodes are relative to, inside the copy.
         seconds: after which the run is stopped.
         first: whether to stop at the first node that fails.
@@ -160,14 +122,13 @@ def plant(fault: Fault, scratch: Path, tests: str, seconds: float = SECONDS, fir
     Raises:
         RuntimeError: the fault can't be planted, or pytest finds none of its nodes.
     """
-    file = scratch / PACKAGE / fault.path
-    source, digest = file.read_text(), fault.digest(scratch)
-    file.write_text(fault.applied(source))
+    source, digest = place.read(fault.path), fault.digest(place.folder)
+    place.write(fault.path, fault.applied(source))
     began = time.perf_counter()
     try:
-        outcomes = run_nodes(scratch, [f"{tests}/{node}" for node in fault.catches], seconds, first)
+        outcomes = place.run([f"{tests}/{node}" for node in fault.catches], seconds, first)
     finally:
-        file.write_text(source)
+        place.write(fault.path, source)
     spent = round(time.perf_counter() - began, 1)
     if outcomes is None:
         return Result(fault.id, "timed out", "", "", "", "", spent, digest)
@@ -185,7 +146,9 @@ def plant_all(
     scratch: Path,
     tests: str,
     results: Path,
-    memory: float | None = None,
+    *,
+    workers: int | None = None,
+    cache: Path | None = None,
     first: bool = False,
     done: Callable[[Result], None] = lambda result: None,
 ) -> list[Result]:
@@ -196,29 +159,29 @@ def plant_all(
         root: the repository.
         scratch: folder of the copies.
         tests: folder that nodes are relative to.
-        results: a CSV file; a fault whose result it holds, for this source, is not run again.
-        memory: GiB to stay within; three quarters of what is free by default.
+        results: a CSV file; a fault that was caught in the same source according to it is not run again.
+        workers: how many at once; by default as many as the CPUs and three quarters of the free memory allow.
+        cache: see `Copy`.
         first: whether each stops at the first node that fails.
         done: called with each new result.
     """
     faults = list(faults)
-    known = {result.id: result for result in read_results(results)}
+    known = {result.id: result for result in read_results(results) if result.status == "caught"}
     known = {f.id: known[f.id] for f in faults if f.id in known and known[f.id].digest == f.digest(root)}
     waiting = [fault for fault in faults if fault.id not in known]
-    workers = min(_workers(memory), len(waiting))
-    copies: queue.Queue[Path] = queue.Queue()
-    for i in range(workers):
-        shutil.rmtree(scratch / f"copy-{i}", ignore_errors=True)
-        copies.put(copy(root, scratch / f"copy-{i}"))
-    if workers:
-        check_import(scratch / "copy-0")
+    workers = min(workers or _workers(), len(waiting))
+    copies = [Copy(root, scratch / f"copy-{i}", cache) for i in range(workers)]
+    free: queue.Queue[Copy] = queue.Queue()
+    for one_copy in copies:
+        one_copy.check_import()
+        free.put(one_copy)
 
     def one(fault: Fault) -> Result:
-        place = copies.get()
+        place = free.get()
         try:
             return plant(fault, place, tests, first=first)
         finally:
-            copies.put(place)
+            free.put(place)
 
     pool = concurrent.futures.ThreadPoolExecutor(max(workers, 1))
     try:
@@ -229,6 +192,8 @@ def plant_all(
             done(result)
     finally:
         pool.shutdown(cancel_futures=True)
+        for one_copy in copies:
+            one_copy.close()
     return [known[fault.id] for fault in faults]
 
 
@@ -253,8 +218,28 @@ def report(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str], root: Path, catalogue: Path, tests: str) -> dict[str, Status]:
+def table(faults: Iterable[Fault], results: Iterable[Result]) -> str:
+    """Return a Markdown table of faults: the mistake, whether and by which probes it was caught, what they named."""
+    by_id = {result.id: result for result in results}
+    lines = [
+        "| Fault | File | Mistake | Outcome | Caught by | Named | Seconds |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for fault in faults:
+        result = by_id[fault.id]
+        nodes = ", ".join(f"`{node.partition('[')[2].rstrip(']') or node}`" for node in result.nodes.split())
+        named = result.named.replace(" | ", "; ")
+        cells = (fault.id, fault.path, fault.mistake, result.status, nodes, named, f"{result.seconds:.0f}")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main(
+    arguments: Sequence[str], root: Path, catalogue: Path, tests: str, workers: int | None = None
+) -> dict[str, Status]:
     """Run `DIR ID...`: plant faults of a catalogue (all without ids), print and return their statuses.
+
+    DIR holds the copies, and the results as `results.csv` and `results.md`.
 
     Raises:
         UnknownName: the catalogue has no such fault.
@@ -270,57 +255,14 @@ def main(arguments: Sequence[str], root: Path, catalogue: Path, tests: str) -> d
     scratch.mkdir(parents=True, exist_ok=True)
 
     def show(result: Result) -> None:
-        print(result.id, result.status, result.named)
+        print(result.id, result.status, result.named, flush=True)
 
-    results = plant_all(chosen, root, scratch, tests, scratch / "results.csv", done=show)
+    results = plant_all(chosen, root, scratch, tests, scratch / "results.csv", workers=workers, done=show)
+    (scratch / "results.md").write_text(table(chosen, results) + "\n")
     print(report(results))
     statuses = {result.id: result.status for result in results}
     print(statuses)
     return statuses
-
-
-def run_nodes(
-    scratch: Path, nodes: Sequence[str], seconds: float = SECONDS, first: bool = False
-) -> dict[str, tuple[bool, str]] | None:
-    """Run pytest nodes in a copy; return by node whether it failed and its message, or None past the time.
-
-    Raises:
-        RuntimeError: pytest finds none of the nodes.
-    """
-    written = scratch / "faults.xml"
-    written.unlink(missing_ok=True)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        f"--junitxml={written}",
-        *["-x"] * first,
-        *nodes,
-    ]
-    try:
-        run = subprocess.run(
-            [*command, "-x"] if first else command,
-            cwd=scratch,
-            env=environment(scratch),
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-        )
-    except subprocess.TimeoutExpired:
-        return None
-    outcomes = {}
-    if written.exists():
-        for case in ET.parse(written).getroot().iter("testcase"):
-            bad = [child for child in case if child.tag in ("failure", "error")]
-            node = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
-            outcomes[node] = (bool(bad), "\n".join(child.get("message", "") for child in bad))
-    if run.returncode not in (0, 1) and not any(bad for bad, _ in outcomes.values()):
-        tail = "\n".join((run.stdout + run.stderr).splitlines()[-5:])
-        raise RuntimeError(f"pytest ran none of {', '.join(nodes)}:\n{tail}")
-    return outcomes
 
 
 def _named(message: str) -> list[str]:
@@ -339,8 +281,7 @@ def _append(path: Path, result: Result) -> None:
         writer.writerow(dataclasses.asdict(result))
 
 
-def _workers(memory: float | None) -> int:
-    """Return how many runs fit in `memory` GiB and on the CPUs, at least one."""
-    if memory is None:
-        memory = 0.75 * os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    return max(1, min(os.cpu_count() or 1, int(memory / MEMORY)))
+def _workers() -> int:
+    """Return how many runs fit in the free memory and on the CPUs, at least one."""
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return max(1, min(os.cpu_count() or 1, int(0.75 * free / MEMORY)))

@@ -13,7 +13,8 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ajax.probing.faults import PACKAGE, Fault, Result, copy, plant_all, run_nodes
+from ajax.probing.copies import PACKAGE, Copy
+from ajax.probing.faults import Fault, Result, plant_all
 from ajax.probing.operators import OPERATORS, Operator
 
 SKIPPED = ("core/config.py", "core/agent.py")  # they hold configuration and protocol, nothing that is computed
@@ -115,35 +116,56 @@ def of_agent(root: Path, path: str, package: str = "ajax.core") -> list[Mutation
     return found
 
 
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """Tests that every mutation meets which no earlier stage has killed: first what is cheap.
+
+    Attributes:
+        name: of its file of results.
+        nodes: given a mutation, returns pytest nodes (files, folders) relative to the repository's tests/.
+    """
+
+    name: str
+    nodes: Callable[[Mutation], Sequence[str]]
+
+
 def run(
     made: Sequence[Mutation],
-    nodes: Sequence[str],
+    stages: Sequence[Stage],
     root: Path,
     scratch: Path,
-    memory: float | None = None,
+    *,
+    copies: Path | None = None,
+    workers: int | None = None,
     done: Callable[[Result], None] = lambda result: None,
 ) -> list[Result]:
-    """Run pytest nodes on every mutation, each until its first failure, and return the results.
+    """Run stages of tests on every mutation, each until its first failure, and return the last results.
 
     Args:
         made: the mutations.
-        nodes: pytest nodes (files, folders) relative to the repository's tests/.
+        stages: the tests.
         root: the repository.
-        scratch: folder of the copies and of `mutations.csv`, which an interrupted run goes on from.
-        memory: GiB to stay within.
+        scratch: folder of each stage's results, `NAME.csv`, which an interrupted run goes on from, and of the compile
+            cache.
+        copies: folder of the copies; a folder in `scratch` by default.
+        workers: see `plant_all`.
         done: called with each new result.
 
     Raises:
         RuntimeError: a node fails without any mutation.
     """
+    copies, cache = copies or scratch / "copies", scratch / "cache"
     scratch.mkdir(parents=True, exist_ok=True)
-    control = run_nodes(copy(root, scratch / "control"), [f"tests/{node}" for node in nodes])
-    failing = [node for node, (bad, _) in (control or {}).items() if bad]
-    if control is None or failing:
-        what = f"{', '.join(failing)} failed" if failing else "the tests took too long"
-        raise RuntimeError(f"{what} without any mutation, so that no mutation can be judged")
-    faults = [dataclasses.replace(mutation.fault, catches=tuple(nodes)) for mutation in made]
-    return plant_all(faults, root, scratch, "tests", scratch / "mutations.csv", memory, first=True, done=done)
+    last: dict[str, Result] = {}
+    for stage in stages:
+        alive = [m for m in made if m.fault.id not in last or last[m.fault.id].status == "survived"]
+        faults = [dataclasses.replace(m.fault, catches=tuple(nodes)) for m in alive if (nodes := stage.nodes(m))]
+        results = scratch / f"{stage.name}.csv"
+        if not results.exists():
+            _check(root, copies / "control", cache, sorted({node for fault in faults for node in fault.catches}))
+        found = plant_all(faults, root, copies, "tests", results, workers=workers, cache=cache, first=True, done=done)
+        last |= {result.id: result for result in found}
+    return [last[mutation.fault.id] for mutation in made if mutation.fault.id in last]
 
 
 def score(made: Sequence[Mutation], results: Sequence[Result], equivalent: dict[str, str]) -> str:
@@ -163,6 +185,16 @@ def score(made: Sequence[Mutation], results: Sequence[Result], equivalent: dict[
         if result.status == "survived":
             lines += ["", f"survived: {result.id}", by_id[result.id].diff.rstrip()]
     return "\n".join(lines)
+
+
+def _check(root: Path, folder: Path, cache: Path, nodes: Sequence[str]) -> None:
+    """Check that the nodes pass without any mutation."""
+    with Copy(root, folder, cache) as control:
+        outcomes = control.run([f"tests/{node}" for node in nodes]) if nodes else {}
+    failing = [node for node, (bad, _) in (outcomes or {}).items() if bad]
+    if outcomes is None or failing:
+        what = f"{', '.join(failing)} failed" if failing else "the tests took too long"
+        raise RuntimeError(f"{what} without any mutation, so that no mutation can be judged")
 
 
 def _mutation(path: str, source: str, node: ast.expr, new: ast.expr, operator: Operator) -> Mutation | None:
