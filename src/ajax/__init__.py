@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ajax.environments.base import Step as Step
     from ajax.environments.checker import check_env as check_env
     from ajax.environments.registry import make as make
+    from ajax.networks.cnn import CNN as CNN
     from ajax.networks.torsos import Torso as Torso
     from ajax.training.driver import evaluate as evaluate
     from ajax.training.driver import load as load
@@ -43,6 +44,7 @@ _HOMES = {
     "Replay": "ajax.buffers.replay",
     "Rollout": "ajax.buffers.rollout",
     "Linear": "ajax.core.schedules",
+    "CNN": "ajax.networks.cnn",
     "Torso": "ajax.networks.torsos",
     "Box": "ajax.core.spaces",
     "Discrete": "ajax.core.spaces",

@@ -16,13 +16,17 @@ from ajax.core.config import assign, paths
 from ajax.core.errors import ConfigError, UnknownName
 from ajax.core.schedules import Linear
 from ajax.core.serialize import describe, from_dict, parse, to_dict, whole_number
+from ajax.networks.cnn import CNN
 from ajax.networks.torsos import Torso
+
+DEEP = CNN(channels=(8, 4), kernels=(3, 2), strides=(1, 1))
 
 MODIFIED = [
     DQN(gamma=np.float32(0.5), n_step=np.int64(3), max_grad_norm=10.0, double=True, epsilon=0.05),
     PPO(learning_rate=Linear(start=3e-4, end=0.0), torso=Torso(widths=(), activation="elu", layer_norm=True)),
     SAC(alpha_learning_rate=None, target_entropy=-1.5),
     TD3(bc_alpha=2.5, learning_rate=1),
+    DQN(torso=Torso(cnn=DEEP)),
 ]
 
 
@@ -68,6 +72,9 @@ def test_reading_validates_again():
         (DQN(), "epsilon", "linear:1,0.05", Linear(start=1.0, end=0.05)),
         (DQN(), "epsilon", "linear:1,0.05,0.3", Linear(start=1.0, end=0.05, fraction=0.3)),
         (SAC(), "alpha_learning_rate", "none", None),
+        (DQN(), "cnn", "none", None),
+        (DQN(), "torso.cnn", "CNN()", CNN()),
+        (DQN(), "cnn", "CNN(channels=(8, 4), kernels=(3, 2), strides=(1, 1))", DEEP),
     ],
 )
 def test_text_is_read_as_the_field_says(agent, name, text, value):
@@ -89,6 +96,11 @@ def test_text_is_read_as_the_field_says(agent, name, text, value):
         ("epsilon", "linear:1", r"epsilon takes a number, linear:START,END\[,FRACTION\]"),
         ("epsilon", "linear:1,0,1,2", r"epsilon takes a number, linear:START,END\[,FRACTION\]"),
         ("epsilon", "lin:1,0", "epsilon takes a number"),
+        ("cnn", "CNN", r"cnn takes CNN\(FIELD=VALUE, ...\), none"),
+        ("cnn", "Linear(start=1, end=0)", "cnn takes CNN"),
+        ("cnn", "CNN((8, 8))", "cnn takes CNN"),
+        ("cnn", "CNN(channels=open)", "cnn takes CNN"),
+        ("cnn", "CNN(chanels=(8,))", "CNN has no field 'chanels'. Did you mean 'channels'"),
     ],
 )
 def test_text_of_the_wrong_kind_is_refused(name, text, takes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import json
 import typing
@@ -34,7 +35,8 @@ def from_dict(value: Any) -> Any:
 def parse(agent: Any, name: str, text: str) -> Any:
     """Read the value of a field of `agent`, given by name or dotted path, from the command line.
 
-    Numbers, `true` and `false`, `none`, names, `64,64` for a tuple, `linear:START,END[,FRACTION]` for a schedule.
+    Numbers, `true` and `false`, `none`, names, `64,64` for a tuple, `linear:START,END[,FRACTION]` for a schedule, and
+    for other configurations what Python would read: `CNN(channels=(16, 32))`.
 
     Raises:
         UnknownName: no such field.
@@ -49,6 +51,8 @@ def parse(agent: Any, name: str, text: str) -> Any:
     for kind in accepted:
         try:
             return _read(kind, text)
+        except ConfigError:
+            raise
         except ValueError:
             continue
     known = ", ".join(words for kind in accepted if (words := _WORDS.get(kind) or _words(kind)))
@@ -67,7 +71,9 @@ _WORDS: dict[Any, str] = {
 def _words(kind: Any) -> str:
     if typing.get_origin(kind) is tuple:
         return "whole numbers such as 64,64"
-    return "linear:START,END[,FRACTION]" if getattr(kind, "__name__", "") == "Linear" else ""
+    if not is_config(kind):
+        return ""
+    return "linear:START,END[,FRACTION]" if kind.__name__ == "Linear" else f"{kind.__name__}(FIELD=VALUE, ...)"
 
 
 def _read(kind: Any, text: str) -> Any:
@@ -90,7 +96,20 @@ def _read(kind: Any, text: str) -> Any:
         if len(fraction) > 1:
             raise ValueError(text)
         return kind(start=start, end=end, **dict(zip(("fraction",), fraction, strict=False)))
+    if is_config(kind):
+        return _read_call(kind, text)
     raise ValueError
+
+
+def _read_call(kind: Any, text: str) -> Any:
+    """Read `Kind(field=literal, ...)`."""
+    try:
+        call = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        raise ValueError(text) from None
+    if not isinstance(call, ast.Call) or ast.unparse(call.func) != kind.__name__ or call.args:
+        raise ValueError(text)
+    return kind(**{str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords})
 
 
 def whole_number(text: str) -> int:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from ajax.core.distributions import Categorical, Normal, TanhNormal
 from ajax.core.learn import pick
 from ajax.core.records import Inputs
-from ajax.networks.torsos import MLP, Torso
+from ajax.networks.torsos import MLP, Encoder, Torso
 
 
 def _ensemble(size: int):
@@ -28,10 +28,11 @@ class QValues(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs) -> jax.Array:
+        features = Encoder(self.torso)(x)
         if not self.dueling:
-            return MLP(self.torso, self.n_actions)(x.obs)
-        value = MLP(self.torso, 1, name="value")(x.obs)
-        advantage = MLP(self.torso, self.n_actions, name="advantage")(x.obs)
+            return MLP(self.torso, self.n_actions)(features)
+        value = MLP(self.torso, 1, name="value")(features)
+        advantage = MLP(self.torso, self.n_actions, name="advantage")(features)
         return value + advantage - advantage.mean(-1, keepdims=True)
 
 
@@ -43,7 +44,8 @@ class QEnsemble(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs, action: jax.Array) -> jax.Array:
-        rows = jnp.concatenate([x.obs.reshape(x.obs.shape[0], -1), action.reshape(action.shape[0], -1)], -1)
+        features = Encoder(self.torso)(x)
+        rows = jnp.concatenate([features.reshape(len(features), -1), action.reshape(len(action), -1)], -1)
         return _ensemble(self.n_critics)(self.torso, 1)(rows)[..., 0]
 
 
@@ -56,7 +58,7 @@ class QValuesEnsemble(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs, action: jax.Array | None = None) -> jax.Array:
-        q = _ensemble(self.n_critics)(self.torso, self.n_actions)(x.obs)
+        q = _ensemble(self.n_critics)(self.torso, self.n_actions)(Encoder(self.torso)(x))
         return q if action is None else pick(q, jnp.broadcast_to(action, q.shape[:-1]))
 
 
@@ -67,7 +69,7 @@ class Value(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs) -> jax.Array:
-        return MLP(self.torso, 1)(x.obs)[:, 0]
+        return MLP(self.torso, 1)(Encoder(self.torso)(x))[:, 0]
 
 
 class CategoricalPolicy(nn.Module):
@@ -78,7 +80,7 @@ class CategoricalPolicy(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs) -> Categorical:
-        return Categorical(MLP(self.torso, self.n_actions, 0.01)(x.obs))
+        return Categorical(MLP(self.torso, self.n_actions, 0.01)(Encoder(self.torso)(x)))
 
 
 class GaussianPolicy(nn.Module):
@@ -89,7 +91,7 @@ class GaussianPolicy(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs) -> Normal:
-        loc = MLP(self.torso, self.size, 0.01)(x.obs)
+        loc = MLP(self.torso, self.size, 0.01)(Encoder(self.torso)(x))
         return Normal(loc, jnp.broadcast_to(self.param("log_std", nn.initializers.zeros, (self.size,)), loc.shape))
 
 
@@ -104,7 +106,7 @@ class SquashedPolicy(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs) -> TanhNormal:
-        loc, log_std = jnp.split(MLP(self.torso, 2 * self.size)(x.obs), 2, -1)
+        loc, log_std = jnp.split(MLP(self.torso, 2 * self.size)(Encoder(self.torso)(x)), 2, -1)
         return TanhNormal(loc, jnp.clip(log_std, -20.0, 2.0))
 
 
@@ -116,7 +118,7 @@ class DeterministicPolicy(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs) -> jax.Array:
-        return jnp.tanh(MLP(self.torso, self.size)(x.obs))
+        return jnp.tanh(MLP(self.torso, self.size)(Encoder(self.torso)(x)))
 
 
 class ActorCritic(nn.Module):

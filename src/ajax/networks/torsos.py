@@ -1,4 +1,4 @@
-"""Torsos: from an observation to features."""
+"""Torsos: the shape of a network, and its dense layers."""
 
 from __future__ import annotations
 
@@ -7,30 +7,42 @@ import jax
 import jax.numpy as jnp
 
 from ajax.core.config import config, setting
+from ajax.core.errors import ConfigError
+from ajax.core.records import Inputs
+from ajax.networks.cnn import CNN, Filters
+from ajax.networks.layers import ACTIVATIONS, INITIALIZERS, hidden_init
 from ajax.networks.product import dot_general
-
-ACTIVATIONS = {"relu": nn.relu, "tanh": nn.tanh, "silu": nn.silu, "gelu": nn.gelu, "elu": nn.elu}
-INITIALIZERS = {
-    "orthogonal": lambda scale: nn.initializers.orthogonal(scale),
-    "lecun": lambda scale: nn.initializers.variance_scaling(scale**2, "fan_in", "uniform"),
-}
 
 
 @config
 class Torso:
-    """The shape of a multilayer perceptron, shared by all agents."""
+    """The shape of a network, shared by all agents: convolutions where asked for, then a multilayer perceptron."""
 
     widths: tuple[int, ...] = setting(default=(256, 256), help="units of each hidden layer")
     activation: str = setting(default="relu", choices=tuple(ACTIVATIONS), help="nonlinearity after each hidden layer")
     initializer: str = setting(default="lecun", choices=tuple(INITIALIZERS), help="distribution of the initial weights")
     layer_norm: bool = setting(default=False, help="normalize each hidden layer before its nonlinearity")
+    cnn: CNN | None = setting(default=None, help="convolutions before the hidden layers, for images; None: none")
 
     def check(self) -> None:
         """Widths are positive."""
-        from ajax.core.errors import ConfigError
-
         if any(width < 1 for width in self.widths):
             raise ConfigError(f"Torso(widths={self.widths!r}): every width must be at least 1.")
+
+
+class Encoder(nn.Module):
+    """What a network knows of the state, (batch, ...): the observation, or the features that `torso.cnn` finds in it.
+
+    Every head reads its `Inputs` through one; critics of an ensemble share theirs.
+    """
+
+    torso: Torso
+
+    @nn.compact
+    def __call__(self, x: Inputs) -> jax.Array:
+        if self.torso.cnn is None:
+            return x.obs
+        return Filters(self.torso.cnn, self.torso.activation, self.torso.initializer)(x.obs)
 
 
 class MLP(nn.Module):
@@ -45,12 +57,11 @@ class MLP(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        init = INITIALIZERS[self.torso.initializer]
-        gain = 2.0**0.5 if self.torso.initializer == "orthogonal" else 1.0
         x = x.reshape(x.shape[0], -1).astype(jnp.promote_types(x.dtype, jnp.float32))
         for width in self.torso.widths:
-            x = nn.Dense(width, kernel_init=init(gain), dot_general=dot_general)(x)
+            x = nn.Dense(width, kernel_init=hidden_init(self.torso.initializer), dot_general=dot_general)(x)
             if self.torso.layer_norm:
                 x = nn.LayerNorm()(x)
             x = ACTIVATIONS[self.torso.activation](x)
-        return nn.Dense(self.out, kernel_init=init(self.out_scale), dot_general=dot_general)(x)
+        last = INITIALIZERS[self.torso.initializer](self.out_scale)
+        return nn.Dense(self.out, kernel_init=last, dot_general=dot_general)(x)

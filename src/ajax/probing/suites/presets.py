@@ -86,6 +86,7 @@ def make(
 
 
 def digest() -> str:
-    """Return the 12 hexadecimal digits that pin every preset."""
-    text = json.dumps({name: {k: repr(v) for k, v in paths(agent).items()} for name, agent in PRESETS.items()})
+    """Return the 12 hexadecimal digits that pin every preset; an option that is off (None) leaves no trace in them."""
+    values = {name: {k: repr(v) for k, v in paths(agent).items() if v is not None} for name, agent in PRESETS.items()}
+    text = json.dumps(values)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
