@@ -54,7 +54,7 @@ PRESETS: dict[str, Agent] = {
     ),
 }
 
-DIGEST = "2cbdcc0b39ea"
+DIGEST = "a92b754357e8"
 
 
 def make(
