@@ -13,7 +13,8 @@ from ajax.agents.td3 import TD3
 from ajax.core.config import config, setting
 from ajax.core.errors import CapabilityError
 from ajax.core.hooks import PHASES, Extension, Hooks, check_extensions
-from ajax.core.records import Batch, Clock, Inputs
+from ajax.core.records import Batch, Clock, Inputs, Spec
+from ajax.core.spaces import Box, Discrete
 
 
 @config
@@ -34,7 +35,7 @@ class Affine(Extension):
 class Counter(Extension):
     """Counts updates, and remembers its key's bits."""
 
-    def init(self, agent, key):
+    def init(self, agent, spec, key):
         return jnp.int32(0), jnp.uint32(0)
 
     def post_update(self, view):
@@ -53,11 +54,12 @@ class Bonus(Extension):
 
 ZERO = jnp.zeros(2)
 BATCH = Batch(Inputs(ZERO[:, None]), ZERO, ZERO, ZERO, ZERO, Inputs(ZERO[:, None]))
+SPEC = Spec(Box(0.0, 1.0, (1,)), Discrete(2))
 CLOCK = Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
 
 
 def hooks(*extensions: Extension, own: tuple | None = None) -> Hooks:
-    own = own if own is not None else tuple(e.init(DQN(), jax.random.key(0)) for e in extensions)
+    own = own if own is not None else tuple(e.init(DQN(), SPEC, jax.random.key(0)) for e in extensions)
     return Hooks(DQN(), extensions, own, CLOCK, jax.random.key(7))
 
 

@@ -1,7 +1,7 @@
 """Configurations: frozen dataclasses whose numbers are arguments of the compiled program.
 
-A configuration is a pytree. Fields annotated `float` (also `float | None`, and fields that hold another
-configuration) are leaves, so that changing `gamma` recompiles nothing and a batch of values is one `vmap`;
+A configuration is a pytree. Fields annotated `float` (also `float | None`, and fields that hold another configuration
+or a `struct.PyTreeNode`) are leaves, so that changing `gamma` recompiles nothing and a batch of values is one `vmap`;
 every other field is static structure, compared by value. `None` is structure as well.
 
     @config
@@ -20,12 +20,14 @@ from typing import Any, TypeVar, dataclass_transform
 
 import jax
 import numpy as np
+from flax import struct
 
 from ajax.core.errors import ConfigError, UnknownName, did_you_mean, unknown_name
 
 T = TypeVar("T")
 
 _configs: dict[str, type] = {}
+_made: set[type] = set()
 
 
 class Schedule:
@@ -142,6 +144,7 @@ def config(cls: type[T]) -> type[T]:
     leaves = [f.name for f in dataclasses.fields(cls) if _is_leaf(f.type)]  # type: ignore[arg-type]
     _register(cls, leaves, [n for n in names if n not in leaves])
     _configs[cls.__name__] = cls
+    _made.add(cls)
     return cls
 
 
@@ -174,8 +177,7 @@ def _register(cls: type, leaves: list[str], static: list[str]) -> None:
 
 def is_config(value: Any) -> bool:
     """Whether `value` is a configuration (instance or class) made by `config`."""
-    cls = value if isinstance(value, type) else type(value)
-    return dataclasses.is_dataclass(cls) and any("rule" in f.metadata for f in dataclasses.fields(cls))
+    return (value if isinstance(value, type) else type(value)) in _made
 
 
 def members(annotation: Any) -> tuple[Any, ...]:
@@ -186,7 +188,10 @@ def members(annotation: Any) -> tuple[Any, ...]:
 
 
 def _is_leaf(annotation: Any) -> bool:
-    return any(member is float or is_config(member) for member in members(annotation))
+    return any(
+        member is float or is_config(member) or (isinstance(member, type) and issubclass(member, struct.PyTreeNode))
+        for member in members(annotation)
+    )
 
 
 def _validate(owner: Any, f: dataclasses.Field) -> None:

@@ -22,9 +22,16 @@ class Inputs(struct.PyTreeNode):
 
     Attributes:
         obs: observations (batch, *observation shape), already normalized where a run normalizes.
+        unscaled: the same before normalization, where a run normalizes and has extensions; else None. Ask for `raw`.
     """
 
     obs: jax.Array
+    unscaled: jax.Array | None = None
+
+    @property
+    def raw(self) -> jax.Array:
+        """The observations as the environment gave them: what an expert is given."""
+        return self.obs if self.unscaled is None else self.unscaled
 
 
 class Batch(struct.PyTreeNode):

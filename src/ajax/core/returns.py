@@ -9,7 +9,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from ajax.core.records import Batch, Inputs
+from ajax.core.records import Batch
 
 
 def td_target(reward: jax.Array, discount: jax.Array, next_value: jax.Array) -> jax.Array:
@@ -50,12 +50,12 @@ def n_step(batch: Batch, gamma: jax.Array | float, n: int) -> tuple[Batch, jax.A
 
     terminated = at_last(batch.terminated)
     folded = Batch(
-        now=Inputs(batch.now.obs[0]),
+        now=jax.tree.map(lambda x: x[0], batch.now),
         action=batch.action[0],
         reward=(alive * powers * batch.reward).sum(0),
         terminated=terminated,
         truncated=at_last(batch.truncated),
-        next=Inputs(at_last(batch.next.obs)),
+        next=jax.tree.map(at_last, batch.next),
         extras=jax.tree.map(lambda x: x[0], batch.extras),
     )
     return folded, jnp.power(gamma, last + 1.0) * (1.0 - terminated)

@@ -9,15 +9,22 @@ import typing
 from typing import Any
 
 from ajax.core.config import by_name, is_config, members, paths, resolve
-from ajax.core.errors import ConfigError
+from ajax.core.errors import CheckpointError, ConfigError
 
 
 def to_dict(value: Any) -> Any:
-    """A configuration as JSON values: its fields, and its class's name under `"config"`."""
+    """A configuration as JSON values: its fields, and its class's name under `"config"`.
+
+    What JSON can't hold (an expert, a dataset) is left as its class's name under `"object"`.
+    """
     if is_config(value):
         fields = {f.name: to_dict(getattr(value, f.name)) for f in dataclasses.fields(value)}
         return {"config": type(value).__name__, **fields}
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return [to_dict(item) for item in value]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return {"object": type(value).__name__}
 
 
 def from_dict(value: Any) -> Any:
@@ -25,7 +32,10 @@ def from_dict(value: Any) -> Any:
 
     Raises:
         UnknownName, ConfigError: the data names a class or field that does not exist here, or a value not allowed.
+        CheckpointError: it held an object.
     """
+    if isinstance(value, dict) and "object" in value:
+        raise CheckpointError(f"{value['object']} is an object made in Python, which a results folder does not hold.")
     if isinstance(value, dict):
         fields = {name: from_dict(v) for name, v in value.items() if name != "config"}
         return by_name(value["config"])(**fields)

@@ -1,0 +1,30 @@
+"""Extensions, one file a family. `get` finds one by name."""
+
+from __future__ import annotations
+
+import importlib
+
+from ajax.core.errors import unknown_name
+from ajax.core.hooks import Extension
+
+MODULES: dict[str, str] = {}
+"""Every exported extension, and the file of this package that holds it."""
+
+
+def load(name: str) -> None:
+    """Make an exported extension known to `ajax.core.config.by_name`; other names are left to those who define them."""
+    if name in MODULES:
+        importlib.import_module(f"ajax.extensions.{MODULES[name]}")
+
+
+def get(name: str) -> type[Extension]:
+    """Return the extension class of this name, in any case.
+
+    Raises:
+        UnknownName: no such extension; the message suggests the nearest.
+    """
+    by_lower = {known.lower(): known for known in MODULES}
+    if name.lower() not in by_lower:
+        raise unknown_name("extension", name, MODULES)
+    known = by_lower[name.lower()]
+    return getattr(importlib.import_module(f"ajax.extensions.{MODULES[known]}"), known)

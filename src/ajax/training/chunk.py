@@ -12,11 +12,12 @@ from flax import struct
 
 from ajax.core.errors import EnvironmentFault
 from ajax.core.keys import stream
-from ajax.core.records import Array, Clock
+from ajax.core.records import Array, Batch, Clock
 from ajax.core.spaces import to_box
 from ajax.training import normalise, off_policy, offline, on_policy
 from ajax.training.collect import transition, uniform
 from ajax.training.run import Finished, Run, Task
+from ajax.training.stage import Stage
 
 LOOPS: dict[str, ModuleType] = {"off_policy": off_policy, "on_policy": on_policy}
 """An agent's `loop`: the module whose `tick` runs it, where there is an environment to step."""
@@ -77,13 +78,27 @@ def begin(agent: Any, task: Task, key: jax.Array) -> tuple[Run, Sanity]:
         agent=state,
         env=env,
         obs=obs,
-        store=loop_of(agent, task.offline).init_store(agent, row),
+        store=(),
         statistics=seen(task, normalise.init(task.normalize, task.env.observation_space.shape, task.n_envs)),
-        own=tuple(e.init(agent, stream(key, f"extension {i}")) for i, e in enumerate(task.extensions)),
+        own=tuple(e.init(agent, task.spec, stream(key, f"extension {i}")) for i, e in enumerate(task.extensions)),
         episode_return=jnp.zeros(task.n_envs),
         episode_length=jnp.zeros(task.n_envs),
+        each=each_of(agent, task, task.n_envs),
     )
+    run = run.replace(store=empty_store(agent, task, run, row))
     return run, Sanity(*(jnp.isfinite(x).all() for x in (obs, out.obs, out.reward)))
+
+
+def each_of(agent: Any, task: Task, n: int) -> tuple:
+    """What every extension keeps of each of `n` environments whose episodes start."""
+    return tuple(e.init_each(agent, task.spec, n) for e in task.extensions)
+
+
+def empty_store(agent: Any, task: Task, run: Run, row: Batch) -> Any:
+    """The store of a run that begins, for rows like this raw one and what extensions record of it."""
+    clock = Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
+    stage = Stage(agent, task, run, clock, run.key, run.each, run.episode_length)
+    return loop_of(agent, task.offline).init_store(agent, row.replace(extras=stage.record(row)))
 
 
 def seen(task: Task, statistics: normalise.Statistics) -> normalise.Statistics:

@@ -13,6 +13,7 @@ from ajax.core.records import Array, Batch, Clock, Inputs
 from ajax.core.spaces import Discrete, to_box
 from ajax.training import normalise
 from ajax.training.run import Finished, Run, Task
+from ajax.training.stage import Stage
 
 
 class StepKeys(struct.PyTreeNode):
@@ -45,17 +46,21 @@ def interact(
     Returns:
         The run, the raw transitions (n_envs, ...), and the episodes that ended.
     """
+    x = normalise.inputs(run.statistics, run.obs, task.watched)
     if learn:
-        x = normalise.inputs(run.statistics, run.obs)
         action, extras = agent.act(run.agent, x, keys.act, clock, True)
     else:
         action, extras = uniform(task, keys.act), {}
-    env, out = jax.vmap(task.env.step)(keys.step, run.env, to_box(task.env.action_space, action))
+    stage = Stage(agent, task, run, clock, keys.act, run.each, run.episode_length)
+    action = stage.act("act", x, action)
+    executed = stage.act("execute", x, action)
+    env, out = jax.vmap(task.env.step)(keys.step, run.env, to_box(task.env.action_space, executed))
     row = transition(run.obs, action, out.reward, out.terminated, out.truncated, out.obs, extras)
+    row = row.replace(extras=extras | stage.record(row))
     ended = out.terminated | out.truncated
     run, finished = count_episodes(run, row.reward, ended)
     env, obs = restart(task, keys.reset, ended, env, out.obs)
-    return run.replace(env=env, obs=obs), row, finished
+    return run.replace(env=env, obs=obs, each=stage.each), row, finished
 
 
 def transition(obs, action, reward, terminated, truncated, next_obs, extras) -> Batch:

@@ -18,6 +18,7 @@ from ajax.environments.wrappers import ActionRepeat, FlattenObservation, TimeLim
 from ajax.logging import checkpoint
 from ajax.logging.backends import Logger
 from ajax.logging.folder import RunFolder, read_config
+from ajax.training.chunk import loop_of
 from ajax.training.evaluate import Evaluation
 from ajax.training.host import HostLanes
 from ajax.training.lanes import Lanes
@@ -137,6 +138,7 @@ def resume(
     *,
     env: Any = None,
     dataset: Dataset | None = None,
+    extensions: Sequence[Extension] | None = None,
     checkpoint_seconds: float = 30.0,
     loggers: Sequence[Logger] = (),
     progress: bool = True,
@@ -148,6 +150,7 @@ def resume(
         steps: environment steps in all; those last asked for unless given.
         env: the environment, where it was given as an object that `config.json` can't name.
         dataset: what an offline run learns from, again.
+        extensions: the stack, again, where it holds objects (experts, datasets) that `config.json` can't name.
         checkpoint_seconds, loggers, progress: as for `train`.
 
     Raises:
@@ -158,22 +161,22 @@ def resume(
         for logger in loggers:
             stack.callback(logger.close)
         folder = stack.enter_context(RunFolder(out, resume=True))
-        session = open_session(folder.path, env, dataset)
+        session = open_session(folder.path, env, dataset, extensions)
         session.record(folder, tuple(loggers), checkpoint_seconds)
         return session.train_to(session.target if steps is None else steps, progress=progress)
 
 
-def load(out: str | Path, *, env: Any = None) -> Result:
+def load(out: str | Path, *, env: Any = None, extensions: Sequence[Extension] | None = None) -> Result:
     """Read a results folder: its curves and its trained runs, without training on.
 
     Args:
         out: the folder.
-        env: the environment, where it was given as an object that `config.json` can't name.
+        env, extensions: as for `resume`.
 
     Raises:
         CheckpointError: there is none, or it does not fit.
     """
-    return Result(open_session(Path(out), env))
+    return Result(open_session(Path(out), env, extensions=extensions))
 
 
 def evaluate(out: str | Path, *, episodes: int = 100, env: Any = None) -> Evaluation:
@@ -187,12 +190,14 @@ def evaluate(out: str | Path, *, episodes: int = 100, env: Any = None) -> Evalua
     return open_session(Path(out), env).evaluate(episodes)
 
 
-def open_session(folder: Path, env: Any = None, dataset: Dataset | None = None) -> Session:
+def open_session(
+    folder: Path, env: Any = None, dataset: Dataset | None = None, extensions: Sequence[Extension] | None = None
+) -> Session:
     """The session of a results folder, where its newest checkpoint left it, or at its start if there is none yet.
 
     Only reads, so that a run that is under way may be looked at.
     """
-    plan = Plan.from_json(read_config(folder))
+    plan = Plan.from_json(read_config(folder), extensions)
     if env is None and plan.env_id is None:
         raise CheckpointError(
             f"{folder} was trained on {plan.env_name}, an object made in Python. Open it from Python:"
@@ -224,9 +229,10 @@ def make_task(plan: Plan, env: Any, dataset: Dataset | None = None) -> Task:
         env = TimeLimit(env, plan.episode_length) if plan.episode_length is not None else env
         env = FlattenObservation(env) if isinstance(env.observation_space, Discrete) else env
     n_envs = agent.rollout.n_envs if agent.loop == "on_policy" else agent.replay.n_envs
-    task = Task(env, n_envs, plan.normalize, plan.extensions, plan.offline)
+    task = Task(env, n_envs, plan.normalize, offline=plan.offline)
     agent.check_spaces(task.spec)
-    check_extensions(agent, plan.extensions)
+    check_extensions(agent, plan.extensions, loop_of(agent, plan.offline).FOLDS)
+    task = task.replace(extensions=tuple(extension.bind(task.spec) for extension in plan.extensions))
     return task if dataset is None else task.replace(dataset=dataset.store(task.spec))
 
 

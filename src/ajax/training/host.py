@@ -6,6 +6,7 @@ which Gymnasium can't give: a resumed run starts new episodes, and is otherwise 
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -15,16 +16,19 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from ajax.core.expert import Expert, advise, memories
 from ajax.core.keys import seed_key, stream
 from ajax.core.records import Array, Batch, Clock
 from ajax.core.spaces import Space, to_box
 from ajax.environments.gymnasium import GymnasiumVector
 from ajax.training import normalise, off_policy
-from ajax.training.chunk import NEVER, Report, Sanity, finite, loop_of, seen
+from ajax.training.chunk import NEVER, Report, Sanity, each_of, empty_store, finite, loop_of, seen
 from ajax.training.collect import count_episodes, transition, uniform
-from ajax.training.evaluate import Evaluation
+from ajax.training.evaluate import EXPERT_RETURN, Evaluation, eval_rows, follow, greedy, measure, rivals
+from ajax.training.pretrain import fold
 from ajax.training.programs import compile_soon, numbers
 from ajax.training.run import Finished, Run, Task
+from ajax.training.stage import Stage, add_names
 
 
 class Spaces(struct.PyTreeNode):
@@ -46,7 +50,7 @@ class HostLanes:
         self.warmup = loop_of(agents[0], self.offline).warmup_ticks(agents[0])
         self.vectors: list[GymnasiumVector] = []
         self.runs: list[Run] = []
-        self._programs: dict[tuple[Callable, int, bool], Any] = {}
+        self._programs: dict[tuple, Any] = {}
 
     def begin(self) -> Sanity:
         """Make every run, and reset its environments."""
@@ -59,6 +63,35 @@ class HostLanes:
             sanity.append(np.isfinite(obs).all())
         fine = np.ones(self.n, bool)
         return Sanity(np.array(sanity), fine, fine)
+
+    def pretrain(self) -> None:
+        """Let every run's extensions do what they do before training."""
+        for lane, i in itertools.product(range(self.n), range(len(self.task.extensions))):
+            extension = self.task.extensions[i]
+            if "pretrain" in extension.phases():
+                expert = extension.demonstrator()
+                rows = None if expert is None else self._play(lane, i, expert, extension.pretrain_rows)
+                inside = self.runs[lane].replace(**dict.fromkeys(_OUTSIDE, ()))
+                program = compile_soon(fold, self.agents[lane], self.task, inside, rows, static={"i": i}).result()
+                inside = program(self.agents[lane], self.task, inside, rows)
+                run = self.runs[lane]
+                self.runs[lane] = inside.replace(**{name: getattr(run, name) for name in _OUTSIDE})
+
+    def _play(self, lane: int, i: int, expert: Expert, n_steps: int) -> Batch:
+        """Raw transitions (n_steps, n_envs, ...) of an expert in environments of its own."""
+        n = self.task.n_envs
+        vector = self.env.vector(n, _seed(self.seeds[lane], i, "demonstrator"))
+        obs, memory, elapsed = vector.reset(), memories(expert, n), np.zeros(n, np.float32)
+        key, rows = stream(self.runs[lane].key, f"demonstrator {i}"), []
+        for t in range(n_steps):
+            args = expert, self.task, key, obs, memory, elapsed, np.int32(t)
+            action, box_action, memory = self._call(_advise, n, *args)
+            out = vector.step(np.asarray(box_action))
+            flags = out.terminated, out.truncated
+            rows.append(transition(obs, np.asarray(action), out.reward, *flags, out.final_obs, {}))
+            obs, elapsed = out.obs, np.where(out.terminated | out.truncated, 0, elapsed + 1).astype(np.float32)
+        vector.close()
+        return jax.tree.map(lambda *x: np.stack(x), *rows)
 
     def _reset(self, lane: int, resumed: int) -> np.ndarray:
         """Make a lane's environments; each time that the run is resumed they are seeded anew."""
@@ -102,7 +135,7 @@ class HostLanes:
         # what only the host changes stays with it, in NumPy
         inside = self.runs[lane].replace(**dict.fromkeys(_OUTSIDE, ()))
         args = self.agents[lane], self.task, inside, rollout, np.int32(tick), self.horizon
-        inside, metrics = self._call(_learn, self.task.n_envs, *args, learn=learn, donate=(2,))
+        inside, metrics = self._call(_learn, self.task.n_envs, *args, donate=(2,), learn=learn)
         run = self.runs[lane]
         self.runs[lane] = inside.replace(**{name: getattr(run, name) for name in _OUTSIDE})
         return metrics, ended
@@ -113,36 +146,65 @@ class HostLanes:
         rows, ended = [], []
         for i in range(agent.rollout.n_steps if agent.loop == "on_policy" else agent.replay.steps):
             run = self.runs[lane]
-            seen = run.replace(store=(), env=(), own=(), episode_return=(), episode_length=())
+            seen = run.replace(store=(), env=(), episode_return=(), episode_length=np.float32(run.episode_length))
             args = self.agents[lane], self.task, seen, np.int32(tick), np.int32(i), self.horizon
-            action, box_action, extras = jax.device_get(self._call(_act, vector.n_envs, *args, learn=learn))
+            acted, each = self._call(_act, vector.n_envs, *args, learn=learn)
+            action, box_action, extras = jax.device_get(acted)
             out = vector.step(box_action)
-            rows.append(transition(run.obs, action, out.reward, out.terminated, out.truncated, out.final_obs, extras))
+            row = transition(run.obs, action, out.reward, out.terminated, out.truncated, out.final_obs, extras)
+            if self.task.folds("record"):
+                after = self.agents[lane], self.task, seen.replace(each=each), row, *args[3:]
+                recorded, each = self._call(_record, vector.n_envs, *after, learn=learn)
+                row = row.replace(extras=extras | jax.device_get(recorded))
+            rows.append(row)
             run, finished = count_episodes(run, out.reward, out.terminated | out.truncated)
-            self.runs[lane] = run.replace(obs=out.obs)
+            self.runs[lane] = run.replace(obs=out.obs, each=each)
             ended.append(finished)
         return jax.tree.map(lambda *x: np.stack(x), *rows), ended
 
-    def _call(self, function: Callable, n: int, *args: Any, learn: bool, donate: tuple[int, ...] = ()) -> Any:
-        """Call the program for `n` environments, compiled at its first use."""
-        if (function, n, learn) not in self._programs:
-            compiled = compile_soon(function, *args, static={"learn": learn}, donate=donate)
-            self._programs[function, n, learn] = compiled.result()
-        return self._programs[function, n, learn](*args)
+    def _call(self, function: Callable, n: int, *args: Any, donate: tuple[int, ...] = (), **static: Any) -> Any:
+        """Call the program for `n` environments, compiled at its first use with these arguments' structure."""
+        identity = function, n, tuple(static.items()), jax.tree.structure(args)
+        if identity not in self._programs:
+            self._programs[identity] = compile_soon(function, *args, static=static, donate=donate).result()
+        return self._programs[identity](*args)
 
     def evaluate(self, tick: int, episodes: int) -> Evaluation:
         """Evaluate every run on fresh copies of the environment, seeded by lane and tick."""
         outcomes = [self._evaluate(lane, tick, episodes) for lane in range(self.n)]
-        return Evaluation(*(np.stack(x) for x in zip(*outcomes, strict=True)))
+        return jax.tree.map(lambda *x: np.stack(x), *outcomes)
 
-    def _evaluate(self, lane: int, tick: int, episodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _evaluate(self, lane: int, tick: int, episodes: int) -> Evaluation:
+        run = self.runs[lane].replace(store=(), each=(), **dict.fromkeys(_OUTSIDE, ()))
+        agent = self.agents[lane]
+        start = each_of(agent, self.task, episodes)
+        args = agent, self.task, run, np.int32(tick)
+        outcome, rows = self._episodes(lane, tick, episodes, _greedy, args, start, eval_rows(self.task))
+        metrics = (
+            dict(jax.device_get(self._call(_measure, episodes, *args, rows))) if self.task.folds("eval_metrics") else {}
+        )
+        for rival in rivals(self.task):
+            start = memories(rival, episodes)
+            theirs, _ = self._episodes(
+                lane, tick, episodes, _follow, (rival, self.task, run.key, np.int32(tick)), start, 0
+            )
+            add_names(metrics, {EXPERT_RETURN: theirs.returns.mean()}, "rival")
+        return outcome.replace(metrics=metrics)
+
+    def _episodes(
+        self, lane: int, tick: int, episodes: int, policy: Callable, args: tuple, memory: Any, n_rows: int
+    ) -> tuple[Evaluation, Batch | None]:
+        """One episode in each of `episodes` environments, and its first `n_rows` steps; see `evaluate.play`."""
         vector = self.env.vector(episodes, _seed(self.seeds[lane], tick, "evaluate"))
         obs = vector.reset()
         returns, lengths, done = np.zeros(episodes), np.zeros(episodes), np.zeros(episodes, bool)
-        run = self.runs[lane].replace(store=(), own=(), **dict.fromkeys(_OUTSIDE, ()))
+        rows = []
         for t in range(self.limit):
-            args = self.agents[lane], self.task, run, obs, np.int32(tick), np.int32(t)
-            out = vector.step(np.asarray(self._call(_greedy, episodes, *args, learn=True)))
+            action, box_action, memory = self._call(policy, episodes, *args, obs, memory, np.int32(t))
+            out = vector.step(np.asarray(box_action))
+            if t < n_rows:
+                flags, valid = (out.terminated, out.truncated), {"valid": np.float32(~done)}
+                rows.append(transition(obs, np.asarray(action), out.reward, *flags, out.final_obs, valid))
             returns += np.where(done, 0.0, out.reward)
             lengths += ~done
             done |= out.terminated | out.truncated
@@ -150,7 +212,9 @@ class HostLanes:
             if done.all():
                 break
         vector.close()
-        return returns, lengths, done
+        if rows:  # as many as the compiled program has, so that a measure is of one shape
+            rows += [jax.tree.map(np.zeros_like, rows[0])] * (n_rows - len(rows))
+        return Evaluation(returns, lengths, done), jax.tree.map(lambda *x: np.stack(x), *rows) if rows else None
 
     def healthy(self) -> np.ndarray:
         """Whether every number of each agent's state is finite (lanes,)."""
@@ -207,36 +271,73 @@ def _clock(loop: Any, agent: Any, tick: jax.Array, i: jax.Array | int, n_envs: i
 def _begin(agent: Any, task: Task, key: jax.Array, obs: jax.Array) -> Run:
     zeros = jnp.zeros(task.n_envs)
     row = transition(obs, uniform(task, key), zeros, zeros, zeros, obs, {})
-    return Run(
+    run = Run(
         key=key,
         agent=agent.init(task.spec, stream(key, "init")),
         env=jnp.int32(0),
         obs=obs,
-        store=loop_of(agent, task.offline).init_store(agent, row),
+        store=(),
         statistics=seen(task, normalise.init(task.normalize, task.spec.observation.shape, task.n_envs)),
-        own=tuple(e.init(agent, stream(key, f"extension {i}")) for i, e in enumerate(task.extensions)),
+        own=tuple(e.init(agent, task.spec, stream(key, f"extension {i}")) for i, e in enumerate(task.extensions)),
         episode_return=zeros,
         episode_length=zeros,
+        each=each_of(agent, task, task.n_envs),
     )
+    return run.replace(store=empty_store(agent, task, run, row))
+
+
+def _stage(agent: Any, task: Task, run: Run, tick: jax.Array, i: jax.Array, horizon: jax.Array) -> Stage:
+    """The extensions at the i-th step of a tick."""
+    key = stream(jax.random.fold_in(stream(jax.random.fold_in(run.key, tick), "collect"), i), "act")
+    clock = _clock(loop_of(agent, False), agent, tick, i, task.n_envs, horizon)
+    return Stage(agent, task, run, clock, key, run.each, run.episode_length)
 
 
 def _act(
     agent: Any, task: Task, run: Run, tick: jax.Array, i: jax.Array, horizon: jax.Array, learn: bool
-) -> tuple[jax.Array, jax.Array, dict]:
-    key = stream(jax.random.fold_in(stream(jax.random.fold_in(run.key, tick), "collect"), i), "act")
+) -> tuple[tuple[jax.Array, jax.Array, dict], tuple]:
+    stage = _stage(agent, task, run, tick, i, horizon)
+    x = normalise.inputs(run.statistics, run.obs, task.watched)
     if learn:
-        clock = _clock(loop_of(agent, False), agent, tick, i, task.n_envs, horizon)
-        action, extras = agent.act(run.agent, normalise.inputs(run.statistics, run.obs), key, clock, True)
+        action, extras = agent.act(run.agent, x, stage.key, stage.clock, True)
     else:
-        action, extras = uniform(task, key), {}
-    return action, to_box(task.spec.action, action), extras
+        action, extras = uniform(task, stage.key), {}
+    action = stage.act("act", x, action)
+    return (action, to_box(task.spec.action, stage.act("execute", x, action)), extras), stage.each
 
 
-def _greedy(agent: Any, task: Task, run: Run, obs: jax.Array, tick: jax.Array, t: jax.Array, learn: bool) -> jax.Array:
+def _record(
+    agent: Any, task: Task, run: Run, row: Batch, tick: jax.Array, i: jax.Array, horizon: jax.Array, learn: bool
+) -> tuple[dict, tuple]:
+    stage = _stage(agent, task, run, tick, i, horizon)
+    return stage.record(row), stage.each
+
+
+def _greedy(
+    agent: Any, task: Task, run: Run, tick: jax.Array, obs: jax.Array, each: tuple, t: jax.Array
+) -> tuple[jax.Array, jax.Array, tuple]:
     key = jax.random.fold_in(jax.random.fold_in(stream(run.key, "evaluate"), tick), t)
-    clock = Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
-    action, _ = agent.act(run.agent, normalise.inputs(run.statistics, obs), key, clock, False)
-    return to_box(task.spec.action, action)
+    action, executed, each = greedy(agent, task, run)(key, obs, each, jnp.full(obs.shape[0], t, jnp.float32))
+    return action, to_box(task.spec.action, executed), each
+
+
+def _follow(
+    expert: Expert, task: Task, run_key: jax.Array, tick: jax.Array, obs: jax.Array, memory: Any, t: jax.Array
+) -> tuple[jax.Array, jax.Array, Any]:
+    key = jax.random.fold_in(jax.random.fold_in(stream(run_key, "rival"), tick), t)
+    action, executed, memory = follow(task, expert)(key, obs, memory, jnp.full(obs.shape[0], t, jnp.float32))
+    return action, to_box(task.spec.action, executed), memory
+
+
+def _advise(
+    expert: Expert, task: Task, key: jax.Array, obs: jax.Array, memory: Any, elapsed: jax.Array, t: jax.Array
+) -> tuple[jax.Array, jax.Array, Any]:
+    action, memory = advise(expert, task.spec.action, memory, obs, jax.random.fold_in(key, t), elapsed)
+    return action, to_box(task.spec.action, action), memory
+
+
+def _measure(agent: Any, task: Task, run: Run, tick: jax.Array, rows: Batch | None) -> dict:
+    return measure(agent, task, run, rows, jax.random.fold_in(stream(run.key, "evaluate"), tick))
 
 
 def _learn(

@@ -20,7 +20,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ajax.core.keys import seed_key
-from ajax.training import chunk, evaluate
+from ajax.training import chunk, evaluate, pretrain
 from ajax.training.programs import compile_soon, numbers, shapes
 from ajax.training.run import Task
 
@@ -64,6 +64,13 @@ class Lanes:
         out = [program(agent, self.task, key) for agent, key in zip(self.agents, self.keys, strict=True)]
         self.runs = [run for run, _ in out]
         return self._gather([sanity for _, sanity in out])
+
+    def pretrain(self) -> None:
+        """Let every run's extensions do what they do before training."""
+        if self.task.folds("pretrain"):
+            args = self.agents[0], self.task, self._avals
+            program = self._compile(pretrain.pretrain, (0, None, 0), *args, donate=(2,)).result()
+            self.runs = [program(agent, self.task, run) for agent, run in zip(self.agents, self.runs, strict=True)]
 
     def compile(self, episodes: int) -> None:
         """Compile all that training needs, several programs at once, and return when it is there.

@@ -51,17 +51,19 @@ def init(normalize: Normalize, shape: tuple[int, ...], n_envs: int) -> Statistic
     )
 
 
-def inputs(statistics: Statistics, obs: jax.Array) -> Inputs:
-    """Build what networks read from raw observations (*batch, *shape)."""
-    return Inputs(statistics.obs.normalize(obs) if isinstance(statistics.obs, RunningStats) else obs)
+def inputs(statistics: Statistics, obs: jax.Array, keep: bool = False) -> Inputs:
+    """Build what networks read from raw observations (*batch, *shape); `keep` the raw ones beside them."""
+    if not isinstance(statistics.obs, RunningStats):
+        return Inputs(obs)
+    return Inputs(statistics.obs.normalize(obs), obs if keep else None)
 
 
-def batch(statistics: Statistics, b: Batch) -> Batch:
-    """Normalize a raw batch: both observations and the reward, whose mean is kept."""
+def batch(statistics: Statistics, b: Batch, keep: bool = False) -> Batch:
+    """Normalize a raw batch: both observations and the reward, whose mean is kept; `keep` the raw observations too."""
     reward = b.reward
     if isinstance(statistics.reward, RunningStats):
         reward = jnp.clip(reward / statistics.reward.std, -10.0, 10.0)
-    return b.replace(now=inputs(statistics, b.now.obs), next=inputs(statistics, b.next.obs), reward=reward)
+    return b.replace(now=inputs(statistics, b.now.obs, keep), next=inputs(statistics, b.next.obs, keep), reward=reward)
 
 
 def observe(normalize: Normalize, statistics: Statistics, rows: Batch) -> Statistics:

@@ -8,13 +8,16 @@ import jax
 import jax.numpy as jnp
 
 from ajax.buffers import replay
-from ajax.core.hooks import Hooks
 from ajax.core.keys import stream
 from ajax.core.learn import Metrics
 from ajax.core.records import Batch, Clock
 from ajax.training import normalise
 from ajax.training.collect import interact, step_keys
 from ajax.training.run import Finished, Run, Task
+from ajax.training.stage import hooks_of
+
+FOLDS = frozenset({"act", "record", "sample", "reward", "post_update"})
+"""The phases of extensions that this loop folds."""
 
 
 def steps_per_tick(agent: Any) -> int:
@@ -34,8 +37,8 @@ def warmup_ticks(agent: Any) -> int:
 
 
 def init_store(agent: Any, row: Batch) -> replay.Store:
-    """The empty replay; what `act` adds to a transition is not kept."""
-    return replay.init(row.replace(extras={}), agent.replay.capacity)
+    """The empty replay for rows like this one."""
+    return replay.init(row, agent.replay.capacity)
 
 
 def tick(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool) -> tuple[Run, Metrics, Finished]:
@@ -56,8 +59,8 @@ def tick(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: 
 
 
 def keep(task: Task, run: Run, row: Batch) -> Run:
-    """Store a raw row, and let normalization see it."""
-    row = row.replace(extras={})
+    """Store a raw row, and let normalization see it. Of its extras only what extensions recorded is kept."""
+    row = row.replace(extras={name: row.extras[name] for name in run.store.rows.extras})
     statistics = normalise.observe(task.normalize, run.statistics, jax.tree.map(lambda x: x[None], row))
     return run.replace(store=replay.add(run.store, row), statistics=statistics)
 
@@ -69,10 +72,11 @@ def learn_from(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock) -
     def update(carry: tuple[Any, tuple], i: jax.Array) -> tuple[tuple[Any, tuple], Metrics]:
         state, own = carry
         key_i = jax.random.fold_in(key, i)
-        rows = replay.sample(store, stream(key_i, "sample"), agent.replay.batch_size, agent.window)
-        b = normalise.batch(statistics, rows)
         now = clock.replace(update=clock.update + i)
-        hooks = Hooks(agent, task.extensions, own, now, stream(key_i, "extensions"))
+        hooks = hooks_of(agent, task, own, now, key_i)
+        rows = replay.sample(store, stream(key_i, "sample"), agent.replay.batch_size, agent.window)
+        b = normalise.batch(statistics, hooks.sample(state, rows), task.watched)
+        b = hooks.reward(state, b)
         state, metrics = agent.update(state, b, stream(key_i, "update"), now, hooks)
         return (state, hooks.post_update(state, b)), metrics
 

@@ -12,6 +12,9 @@ from ajax.core.records import Batch, Clock
 from ajax.training import off_policy
 from ajax.training.run import Finished, Run, Task
 
+FOLDS = off_policy.FOLDS - {"act", "record"}
+"""The phases of extensions that this loop folds: no environment is stepped."""
+
 
 def steps_per_tick(agent: Any) -> int:
     """Updates in one tick, which offline training counts as its steps."""

@@ -8,13 +8,16 @@ import jax
 import jax.numpy as jnp
 
 from ajax.buffers.rollout import deal
-from ajax.core.hooks import Hooks
 from ajax.core.keys import stream
 from ajax.core.learn import Metrics
 from ajax.core.records import Batch, Clock
 from ajax.training import normalise
 from ajax.training.collect import StepKeys, interact, step_keys
 from ajax.training.run import Finished, Run, Task
+from ajax.training.stage import hooks_of
+
+FOLDS = frozenset({"record", "reward", "post_update"})
+"""The phases of extensions that this loop folds. No `act`: the agent's log probabilities are of its own actions."""
 
 
 def steps_per_tick(agent: Any) -> int:
@@ -55,7 +58,8 @@ def tick(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: 
 
 def learn_from(agent: Any, task: Task, run: Run, rows: Batch, key: jax.Array, clock: Clock) -> tuple[Run, Metrics]:
     """All epochs over one raw rollout (time, n_envs, ...); returns the updates' mean metrics."""
-    b = agent.prepare(run.agent, normalise.batch(run.statistics, rows))
+    b = normalise.batch(run.statistics, rows, task.watched)
+    b = agent.prepare(run.agent, hooks_of(agent, task, run.own, clock, key).reward(run.agent, b))
     b = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), b)
     rollout = agent.rollout
     indices = deal(stream(key, "deal"), rollout.size, rollout.n_epochs, rollout.n_minibatches)
@@ -65,7 +69,7 @@ def learn_from(agent: Any, task: Task, run: Run, rows: Batch, key: jax.Array, cl
         minibatch = jax.tree.map(lambda x: x[index], b)
         now = clock.replace(update=clock.update + i)
         key_i = jax.random.fold_in(key, i)
-        hooks = Hooks(agent, task.extensions, own, now, stream(key_i, "extensions"))
+        hooks = hooks_of(agent, task, own, now, key_i)
         state, metrics = agent.update(state, minibatch, stream(key_i, "update"), now, hooks)
         return (state, hooks.post_update(state, minibatch)), metrics
 

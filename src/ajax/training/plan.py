@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -13,9 +13,10 @@ import numpy as np
 import ajax
 from ajax.core.agent import Agent, Sweep
 from ajax.core.config import assign, resolve
-from ajax.core.errors import CapabilityError, ConfigError, did_you_mean
+from ajax.core.errors import CapabilityError, CheckpointError, ConfigError, UnknownName, did_you_mean
 from ajax.core.hooks import Extension
 from ajax.core.serialize import from_dict, to_dict
+from ajax.extensions import load
 from ajax.training.chunk import loop_of
 from ajax.training.normalise import Normalize
 
@@ -117,11 +118,12 @@ class Plan:
         return {"format": FORMAT, "versions": versions, **data}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Plan:
-        """The inverse of `to_json`.
+    def from_json(cls, data: dict[str, Any], extensions: Sequence[Extension] | None = None) -> Plan:
+        """The inverse of `to_json`; `extensions` stand in for those that the file describes.
 
         Raises:
             ConfigError: the file has another format.
+            CheckpointError: an extension holds what a file can't, and `extensions` were not given or are others.
         """
         if data.get("format") != FORMAT:
             raise ConfigError(f"config.json has format {data.get('format')!r}; this version of Ajax reads {FORMAT}.")
@@ -136,9 +138,26 @@ class Plan:
             "seeds": tuple(data["seeds"]),
             "labels": tuple(data["labels"]),
             "normalize": from_dict(data["normalize"]),
-            "extensions": tuple(from_dict(extension) for extension in data["extensions"]),
+            "extensions": _extensions(data["extensions"], extensions),
         }
         return cls(**values)
+
+
+def _extensions(data: list[dict[str, Any]], given: Sequence[Extension] | None) -> tuple[Extension, ...]:
+    """The stack of `config.json`, or the one that is `given` in its place."""
+    names = [extension["config"] for extension in data]
+    if given is not None:
+        if [type(extension).__name__ for extension in given] != names:
+            raise CheckpointError(
+                f"extensions={[type(e).__name__ for e in given]} are not those that the run was trained with, {names}."
+            )
+        return tuple(given)
+    try:
+        for name in names:
+            load(name)
+        return tuple(from_dict(extension) for extension in data)
+    except (CheckpointError, UnknownName) as error:
+        raise CheckpointError(f"{error} Open the run from Python, and give it again: extensions=[...].") from None
 
 
 def lanes_of(sweep: Sweep, seeds: int | Iterable[int]) -> tuple[tuple[Agent, ...], tuple[int, ...], tuple[str, ...]]:

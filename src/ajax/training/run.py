@@ -26,6 +26,7 @@ class Run(struct.PyTreeNode):
         own: the extensions' states.
         episode_return: reward summed since each episode's start (n_envs,), in the environment's units.
         episode_length: steps since each episode's start (n_envs,).
+        each: what every extension keeps of each environment, leading axis n_envs.
     """
 
     key: jax.Array
@@ -37,6 +38,7 @@ class Run(struct.PyTreeNode):
     own: tuple[Any, ...]
     episode_return: jax.Array
     episode_length: jax.Array
+    each: tuple[Any, ...] = ()
 
 
 class Task(struct.PyTreeNode):
@@ -62,6 +64,15 @@ class Task(struct.PyTreeNode):
     def spec(self) -> Spec:
         """The environment's spaces."""
         return Spec(self.env.observation_space, self.env.action_space)
+
+    @property
+    def watched(self) -> bool:
+        """Whether extensions look on, so that raw observations are kept beside normalized ones."""
+        return bool(self.extensions)
+
+    def folds(self, phase: str) -> bool:
+        """Whether an extension of the stack works in a phase."""
+        return any(phase in extension.phases() for extension in self.extensions)
 
 
 class Finished(struct.PyTreeNode):

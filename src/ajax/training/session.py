@@ -82,6 +82,7 @@ class Session:
             EnvironmentFault: the environment's first observation or step is not finite.
         """
         self.lanes.begin().check(self.plan.env_name)
+        self.lanes.pretrain()
 
     def train_to(self, steps: int, *, progress: bool = True) -> Result:
         """Train until `steps` environment steps in all, or until interrupted.
@@ -179,6 +180,7 @@ class Session:
             outcome = self.evaluate(self.plan.episodes)
             returns, lengths = np.mean(outcome.returns, 1), np.mean(outcome.lengths, 1)
             metrics["evaluation/unfinished"] = 1.0 - np.mean(outcome.finished, 1)
+            metrics |= {f"evaluation/{name}": np.asarray(x, np.float64) for name, x in outcome.metrics.items()}
         returns, lengths = np.where(active, returns, np.nan), np.where(active, lengths, np.nan)
         row = Row(self.step, self.seconds, returns, lengths, metrics)
         self.history.append(row)

@@ -11,6 +11,7 @@ from flax import struct
 from ajax.core.config import config, setting
 from ajax.core.distributions import TanhNormal
 from ajax.core.hooks import Extension, View
+from ajax.core.records import Spec
 
 
 class Seen(struct.PyTreeNode):
@@ -40,7 +41,7 @@ class Known(Extension):
     action: float = setting(default=0.0, help="what the actor's best action is drawn to, agent units")
     action_weight: float = setting(default=0.0, low=0, help="weight of its squared distance from it")
 
-    def init(self, agent: Any, key: jax.Array) -> Seen:
+    def init(self, agent: Any, spec: Spec, key: jax.Array) -> Seen:
         """Nothing seen."""
         return Seen(jnp.int32(0), jnp.int32(0), jax.random.key_data(key), jnp.int32(0))
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from ajax.core.config import config, setting
 from ajax.core.hooks import Extension, View
 from ajax.core.learn import pick
+from ajax.core.records import Spec
 
 
 @config
@@ -64,7 +65,7 @@ class FirstAction(Extension):
 class Counter(Extension):
     """Counts updates, and keeps the last one's index and the sum of the networks' parameters that it was shown."""
 
-    def init(self, agent: Any, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def init(self, agent: Any, spec: Spec, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Nothing counted."""
         return jnp.int32(0), jnp.int32(-1), jnp.float32(0)
 
