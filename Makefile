@@ -124,6 +124,10 @@ ci-all: ci ci-slow ## the pull request's gate and the slow tests
 bench: $(VENV)/.dev ## compare speed, compile time and memory with other libraries (long)
 	$(PY) -m benchmarks
 
+.PHONY: bench-probes
+bench-probes: $(VENV)/.dev ## time the probes of DQN, PPO, SAC and TD3, cold, case by case
+	$(PY) -m benchmarks.probes
+
 ## Tidy up
 
 .PHONY: clean

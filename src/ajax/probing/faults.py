@@ -59,9 +59,11 @@ class Fault:
             raise RuntimeError(f"fault {self.id!r} can't be planted in {self.path}: {why}; update its line")
         return source.replace(self.old, self.new)
 
-    def digest(self, root: Path) -> str:
-        """Return a hash of the fault and the file that it changes: what a result stays valid for."""
+    def digest(self, root: Path, tests: str) -> str:
+        """Return a hash of the fault, the file that it changes and the tests' own: what a result stays valid for."""
         text = json.dumps(dataclasses.asdict(self)) + (root / PACKAGE / self.path).read_text()
+        for place in sorted({root / tests / node.partition("::")[0] for node in self.catches}):
+            text += "".join(file.read_text() for file in sorted(place.rglob("*.py")) or [place])
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -122,7 +124,7 @@ def plant(fault: Fault, place: Copy, tests: str, seconds: float = SECONDS, first
     Raises:
         RuntimeError: the fault can't be planted, or pytest finds none of its nodes.
     """
-    source, digest = place.read(fault.path), fault.digest(place.folder)
+    source, digest = place.read(fault.path), fault.digest(place.folder, tests)
     place.write(fault.path, fault.applied(source))
     began = time.perf_counter()
     try:
@@ -150,6 +152,7 @@ def plant_all(
     workers: int | None = None,
     cache: Path | None = None,
     first: bool = False,
+    again: bool = True,
     done: Callable[[Result], None] = lambda result: None,
 ) -> list[Result]:
     """Plant faults side by side, each in a copy of its own, and return their results in order.
@@ -159,15 +162,16 @@ def plant_all(
         root: the repository.
         scratch: folder of the copies.
         tests: folder that nodes are relative to.
-        results: a CSV file; a fault that was caught in the same source according to it is not run again.
+        results: a CSV file; a fault whose result it holds, for this source and these tests, is not run again.
         workers: how many at once; by default as many as the CPUs and three quarters of the free memory allow.
         cache: see `Copy`.
         first: whether each stops at the first node that fails.
+        again: whether what was not caught is run again all the same: probes change in other files than the tests'.
         done: called with each new result.
     """
     faults = list(faults)
-    known = {result.id: result for result in read_results(results) if result.status == "caught"}
-    known = {f.id: known[f.id] for f in faults if f.id in known and known[f.id].digest == f.digest(root)}
+    known = {result.id: result for result in read_results(results) if result.status == "caught" or not again}
+    known = {f.id: known[f.id] for f in faults if f.id in known and known[f.id].digest == f.digest(root, tests)}
     waiting = [fault for fault in faults if fault.id not in known]
     workers = min(workers or _workers(), len(waiting))
     copies = [Copy(root, scratch / f"copy-{i}", cache) for i in range(workers)]

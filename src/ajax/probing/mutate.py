@@ -163,7 +163,9 @@ def run(
         results = scratch / f"{stage.name}.csv"
         if not results.exists():
             _check(root, copies / "control", cache, sorted({node for fault in faults for node in fault.catches}))
-        found = plant_all(faults, root, copies, "tests", results, workers=workers, cache=cache, first=True, done=done)
+        found = plant_all(
+            faults, root, copies, "tests", results, workers=workers, cache=cache, first=True, again=False, done=done
+        )
         last |= {result.id: result for result in found}
     return [last[mutation.fault.id] for mutation in made if mutation.fault.id in last]
 

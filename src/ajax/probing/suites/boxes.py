@@ -25,12 +25,13 @@ def box_case(
     q: Sequence[tuple[int, float]] = (),
     acts: Sequence[int] = (),
     mistakes: Sequence[str] | None = None,
+    apart: float = 2 * LEAST,
     calibrated: Calibrated = UNCALIBRATED,
 ) -> Case:
     """Return a case that reads Q at (state, action) pairs, and the deterministic action in states.
 
-    Actions are in the box's units, of one dimension. Of `mistakes` (None: all there are), those that show are asked
-    for.
+    Actions are in the box's units, of one dimension. Of `mistakes` (None: all there are), those are asked for that
+    show: their answers lie at least `apart` from the right one.
     """
     spec = problem.spec
 
@@ -43,21 +44,23 @@ def box_case(
         return np.concatenate(columns, 1)
 
     queries = (
-        *(_ask(f"Q(s{s}, a={a:g})", problem, lambda x, s=s, a=a: x.q(s, a), mistakes) for s, a in q),
-        *(_ask(f"action(s{s})", problem, lambda x, s=s: x.action[s, 0], mistakes) for s in acts),
+        *(_ask(f"Q(s{s}, a={a:g})", problem, lambda x, s=s, a=a: x.q(s, a), mistakes, apart) for s, a in q),
+        *(_ask(f"action(s{s})", problem, lambda x, s=s: x.action[s, 0], mistakes, apart) for s in acts),
     )
     return Case(id, queries, readings(subject, spec, found), title=title, **calibrated._asdict())
 
 
-def _ask(name: str, problem: Problem, read: Callable[..., float], mistakes: Sequence[str] | None) -> Query:
+def _ask(
+    name: str, problem: Problem, read: Callable[..., float], mistakes: Sequence[str] | None, apart: float
+) -> Query:
     if mistakes is None:
-        return ask(name, problem, read)
+        return ask(name, problem, read, apart=apart)
 
     def shows(mistake: str) -> bool:
         try:
             found = answers(problem, read, [mistake])
         except RuntimeError:  # it leaves the reading alone, or has no fixed point
             return False
-        return abs(found[mistake] - found["right"]) >= 2 * LEAST
+        return abs(found[mistake] - found["right"]) >= apart
 
     return ask(name, problem, read, list(filter(shows, mistakes)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from ajax.probing import Actor, Case, Estimator, Problem, Spec
 from ajax.probing.suites.boxes import BOX, box_case
 from ajax.probing.suites.presets import make
@@ -23,6 +25,9 @@ ENDS = Spec.of(
     limit=1,
     box=BOX,
 )
+LOOP = Spec.of("loop", lambda s, region: (0, REWARD, False), n_states=1, limit=5, stagger=5, box=BOX)
+# Both rewards are one deviation, 3, from 0: scaled once they are -1 and 1, twice -1/3 and 1/3.
+TWO = Spec.of("two rewards", lambda s, region: (s, 6.0 * s - 3.0, True), n_states=2, start=(0.5, 0.5), box=BOX)
 ENDINGS = (
     "no bootstrap",
     "discount squared",
@@ -33,6 +38,7 @@ ENDINGS = (
     "no entropy in the target",
     "entropy with the wrong sign in the target",
 )
+SCALES = ("reward scaled twice", "reward not scaled", "reward with the wrong sign", "reward missing")
 
 
 def ends(agent: str, read: tuple[int, ...], calibrated: Calibrated) -> Case:
@@ -42,9 +48,36 @@ def ends(agent: str, read: tuple[int, ...], calibrated: Calibrated) -> Case:
     return box_case(id, title, make(agent), problem, q=places, mistakes=ENDINGS, calibrated=calibrated)
 
 
+def loop(agent: str, calibrated: Calibrated) -> Case:
+    """Environments that are cut every five steps, each at another time."""
+    problem = Problem(LOOP, VALUES[agent], ACTORS[agent])
+    return box_case(
+        f"p6b-{agent}",
+        f"{agent}, loop of five, out of step",
+        make(agent),
+        problem,
+        q=((0, MIDDLE),),
+        mistakes=ENDINGS,
+        calibrated=calibrated,
+    )
+
+
+def scaled(agent: str, calibrated: Calibrated) -> Case:
+    """Rewards that are divided by their deviation."""
+    problem = Problem(TWO, dataclasses.replace(VALUES[agent], reward_scale=1 / 3), ACTORS[agent])
+    places, title = ((0, MIDDLE), (1, MIDDLE)), f"{agent}, normalized rewards"
+    subject = make(agent, normalize_rewards=True)
+    return box_case(f"p5-{agent}", title, subject, problem, q=places, mistakes=SCALES, calibrated=calibrated)
+
+
+TRIED = "2000, the only budget tried; worst error of 64 seeds within half the tolerance; cert 32/32"
 CERTIFIED = "smallest budget of 1000, 2000; worst error of 64 seeds within half the tolerance; cert 32/32"
 
 CASES = (
     ends("SAC", (1, 2), Calibrated(2_000, (0.037, 0.035), CERTIFIED)),  # in s0 there is its entropy alone
     ends("TD3", (0, 1, 2), Calibrated(2_000, (0.062, 0.084, 0.02), CERTIFIED)),
+    loop("SAC", Calibrated(2_000, (0.038,), TRIED)),
+    loop("TD3", Calibrated(2_000, (0.066,), TRIED)),
+    scaled("SAC", Calibrated(2_000, (0.076, 0.059), TRIED)),
+    scaled("TD3", Calibrated(2_000, (0.056, 0.043), TRIED)),
 )

@@ -36,10 +36,11 @@ SHORT: dict[str, Any] = {"rollout.n_steps": 2, "rollout.n_envs": 64}
 
 def rollout_ends() -> Case:
     """Rollouts of two steps end in the middle of an episode, which goes on."""
-    right = Problem(ENDLESS, PPO_VALUES)
+    gamma = 0.8  # at 0.7 the mistake's answer is that of 1 - discount for the discount
+    right = Problem(ENDLESS, dataclasses.replace(PPO_VALUES, gamma=gamma))
     cut = dataclasses.replace(ENDLESS, limit=2)
     wrong = solve(cut, dataclasses.replace(right.estimator, cut="ended")).v[0]
-    case = v_case("p6c-PPO", "PPO, ends of rollouts", make("PPO", SHORT), right, (0,))
+    case = v_case("p6c-PPO", "PPO, ends of rollouts", make("PPO", SHORT, gamma=gamma), right, (0,))
     query = dataclasses.replace(
         case.queries[0], wrong={**case.queries[0].wrong, "rollout's end taken as a termination": float(wrong)}
     )

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from ajax.core.schedules import Linear
-from ajax.probing import Case, Estimator, Problem, Spec, ask
-from ajax.probing.suites.presets import make
+from ajax.probing import Case, Estimator, Problem, Query, Spec, ask
+from ajax.probing.suites.exact import train
+from ajax.probing.suites.presets import REPLAY, make
 from ajax.probing.suites.readings import Calibrated, q_case, v_case
 
 GAMMA = 0.7  # 0.49 squared, 0.3 from 1: all far apart
@@ -40,6 +45,14 @@ SHIFTED = Spec.of(
     obs=[[-3.0], [-1.0], [-1.0]],
 )
 RAW_LOOKS = (0, 0, 2)
+# The same observations; the best action is 0, then 1. Raw, both states look like the first.
+TURN = Spec.of(
+    "turn, shifted observations",
+    lambda s, a: (1, float(a == 0), False) if s == 0 else (2, float(a == 1), True),
+    n_states=3,
+    n_actions=3,
+    obs=[[-3.0], [-1.0], [-1.0]],
+)
 
 Q_CHAIN = ((0, 0), (0, 2), (1, 0), (1, 1), (1, 2))
 BEST = ask("greedy(s1)", Problem(CHAIN, Estimator(gamma=GAMMA)), lambda x: float(x.greedy[1]))
@@ -73,6 +86,18 @@ def normalized(agent: str) -> Problem:
     return Problem(SHIFTED, estimator, raw_looks=RAW_LOOKS)
 
 
+def evaluated(calibrated: Calibrated) -> Case:
+    """The return of evaluations, whose policy must see what it was trained on."""
+    agent = make("DQN").agent
+
+    def read(budget: int, seeds: Sequence[int]) -> np.ndarray:
+        steps = max(budget, REPLAY.n_envs)  # untrained: a step of warm-up
+        return train(agent, TURN, steps, seeds, evaluations=1, episodes=1, normalize_observations=True).returns
+
+    query = Query("return of an evaluation", 2.0, {"normalizer skipped at evaluation": 1.0})
+    return Case("p2e-DQN", (query,), read, title="DQN, evaluated on normalized observations", **calibrated._asdict())
+
+
 CASES = (
     q_case(
         "p0a-DQN", "DQN, two-step chain", make("DQN"), Problem(CHAIN, Estimator(gamma=GAMMA)), Q_CHAIN, LEARNED, (BEST,)
@@ -101,6 +126,9 @@ CASES = (
         normalized("DQN"),
         ((0, 1), (1, 1)),
         Calibrated(1_000, (0.02,) * 2, "smallest budget of 1000, 2000; worst error of 64 seeds 0.003; cert 32/32"),
+    ),
+    evaluated(
+        Calibrated(1_000, (0.02,), "1000, the only budget tried; worst error of 64 seeds 0.000; cert 32/32"),
     ),
     ppo_chain(),
     ppo_entropy(),
