@@ -42,7 +42,8 @@ def test_an_agents_fields_are_on_its_page(name):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_an_agents_metrics_are_on_its_page(name):
-    agent, env = get(name)(), make("Pendulum-v1" if name in ("SAC", "TD3") else "CartPole-v1")
+    agent = get(name)()
+    env = make("CartPole-v1" if "discrete" in agent.acts else "Pendulum-v1")
     n_envs = agent.rollout.n_envs if agent.loop == "on_policy" else agent.replay.n_envs
     task, zero = Task(env, n_envs), jnp.int32(0)
     run, _ = jax.eval_shape(begin, agent, task, jax.random.key(0))

@@ -15,13 +15,17 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from ajax.agents.crossq import CrossQ as CrossQ
     from ajax.agents.dqn import DQN as DQN
+    from ajax.agents.iql import IQL as IQL
     from ajax.agents.ppo import PPO as PPO
+    from ajax.agents.redq import REDQ as REDQ
     from ajax.agents.sac import SAC as SAC
     from ajax.agents.td3 import TD3 as TD3
     from ajax.buffers.dataset import Dataset as Dataset
     from ajax.buffers.replay import Replay as Replay
     from ajax.buffers.rollout import Rollout as Rollout
+    from ajax.core.schedules import Cosine as Cosine
     from ajax.core.schedules import Linear as Linear
     from ajax.core.spaces import Box as Box
     from ajax.core.spaces import Discrete as Discrete
@@ -37,12 +41,16 @@ if TYPE_CHECKING:
     from ajax.training.result import Result as Result
 
 _HOMES = {
+    "CrossQ": "ajax.agents.crossq",
     "DQN": "ajax.agents.dqn",
+    "IQL": "ajax.agents.iql",
     "PPO": "ajax.agents.ppo",
+    "REDQ": "ajax.agents.redq",
     "SAC": "ajax.agents.sac",
     "TD3": "ajax.agents.td3",
     "Replay": "ajax.buffers.replay",
     "Rollout": "ajax.buffers.rollout",
+    "Cosine": "ajax.core.schedules",
     "Linear": "ajax.core.schedules",
     "CNN": "ajax.networks.cnn",
     "Torso": "ajax.networks.torsos",

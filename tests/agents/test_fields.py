@@ -14,12 +14,16 @@ import numpy as np
 import pytest
 
 from ajax.agents import MODULES, get
+from ajax.agents.crossq import CrossQ
 from ajax.agents.dqn import DQN
+from ajax.agents.iql import IQL
 from ajax.agents.ppo import PPO
+from ajax.agents.redq import REDQ
 from ajax.agents.sac import SAC
 from ajax.agents.td3 import TD3
 from ajax.core.config import assign, paths
 from ajax.core.records import Batch, Spec
+from ajax.core.schedules import Cosine
 from ajax.core.spaces import Discrete
 from tests.agents.build import KEY, SMALL, clock, equal, first, random_batch, spec, step
 
@@ -27,8 +31,14 @@ BOX, DISCRETE = spec(3, 2), spec(3, Discrete(3))
 
 SUBJECTS: dict[str, tuple[Any, Spec]] = {
     # with every option set, so that each has something to act on
+    "CrossQ": (
+        CrossQ(target_entropy=-1.0, alpha=0.5, policy_delay=2, renorm_warmup=1, torso=SMALL, critic_torso=SMALL),
+        BOX,
+    ),
     "DQN": (DQN(max_grad_norm=0.01, epsilon=0.5, target_period=2, n_step=2, torso=SMALL), DISCRETE),
+    "IQL": (IQL(actor_learning_rate=Cosine(start=3e-4, end=1e-4, fraction=0.5), max_weight=2.0, torso=SMALL), BOX),
     "PPO": (PPO(entropy_coef=0.01, learning_rate=0.05, torso=SMALL), BOX),
+    "REDQ": (REDQ(target_entropy=-1.0, alpha=0.5, n_critics=3, policy_delay=2, torso=SMALL), BOX),
     "SAC": (SAC(target_entropy=-1.0, alpha=0.5, torso=SMALL), BOX),
     "TD3": (TD3(bc_alpha=2.5, torso=SMALL), BOX),
 }
@@ -39,7 +49,10 @@ NEW_STRUCTURE: dict[str, Any] = {
     "DQN.dueling": True,
     "DQN.n_step": 3,
     "PPO.standardize_advantages": False,
-    "TD3.policy_delay": 1,
+    "CrossQ.renorm_warmup": 2,
+    "REDQ.n_critics": 4,
+    "REDQ.n_target_critics": 1,
+    "policy_delay": 1,
     "torso.widths": (8, 9),
     "torso.activation": "silu",
     "torso.initializer": "orthogonal",
@@ -47,7 +60,7 @@ NEW_STRUCTURE: dict[str, Any] = {
 }
 """Another value of every field that is not a number."""
 
-ELSEWHERE = ("replay.", "rollout.", "torso.cnn")
+ELSEWHERE = ("replay.", "rollout.", "torso.cnn", "critic_torso.cnn")
 """Fields with tests of their own: the training loop's, and the network's where observations are of another kind."""
 
 
@@ -110,7 +123,7 @@ def test_a_number_changes_what_is_computed(name, path):
 @pytest.mark.parametrize(("name", "path"), [(name, path) for name in SUBJECTS for path in structure(name)])
 def test_structure_changes_the_program(name, path):
     agent, spec = SUBJECTS[name]
-    new = NEW_STRUCTURE.get(f"{name}.{path}", NEW_STRUCTURE.get(path))
+    new = NEW_STRUCTURE.get(f"{name}.{path}", NEW_STRUCTURE.get(path.removeprefix("critic_")))
     assert new is not None and new != paths(agent)[path], f"{name}.{path} needs another value in NEW_STRUCTURE"
     trace = jax.make_jaxpr(exercise, static_argnums=1)
     assert str(trace(agent, spec)) != str(trace(assign(agent, {path: new}), spec))
@@ -122,12 +135,35 @@ def test_the_same_configuration_computes_the_same():
     assert not equal(run(agent, spec, 0), run(agent, spec, 1))
 
 
-# What the first update (of TD3: the first that moves the actor) must leave alone
+# What the first update (or, where policies wait, the first that moves the actor) must leave alone
 
 MOVES: list[tuple[str, str, int, set[str]]] = [
+    ("CrossQ", "learning_rate", 0, {"critic"}),
+    ("CrossQ", "gamma", 0, {"critic"}),
+    ("CrossQ", "actor_learning_rate", 0, set()),
+    ("CrossQ", "actor_learning_rate", 1, {"actor"}),
+    ("CrossQ", "alpha_learning_rate", 1, {"log_alpha"}),
+    ("CrossQ", "target_entropy", 1, {"log_alpha"}),
+    ("CrossQ", "adam_b1", 0, {"critic"}),
     ("DQN", "learning_rate", 0, {"q"}),
     ("DQN", "gamma", 0, {"q"}),
     ("DQN", "epsilon", 0, set()),
+    ("IQL", "learning_rate", 0, {"critic", "target"}),
+    ("IQL", "gamma", 0, {"critic", "target"}),
+    ("IQL", "tau", 0, {"target"}),
+    ("IQL", "value_learning_rate", 0, {"value", "actor", "critic", "target"}),
+    ("IQL", "expectile", 0, {"value", "actor", "critic", "target"}),
+    ("IQL", "actor_learning_rate.start", 0, {"actor"}),
+    ("IQL", "beta", 0, {"actor"}),
+    ("IQL", "max_weight", 0, {"actor"}),
+    ("REDQ", "learning_rate", 0, {"critic", "target"}),
+    ("REDQ", "gamma", 0, {"critic", "target"}),
+    ("REDQ", "tau", 0, {"target"}),
+    ("REDQ", "actor_learning_rate", 0, set()),
+    ("REDQ", "actor_learning_rate", 1, {"actor"}),
+    ("REDQ", "alpha_learning_rate", 0, set()),
+    ("REDQ", "alpha_learning_rate", 1, {"log_alpha"}),
+    ("REDQ", "target_entropy", 1, {"log_alpha"}),
     ("SAC", "actor_learning_rate", 0, {"actor"}),
     ("SAC", "alpha_learning_rate", 0, {"log_alpha"}),
     ("SAC", "target_entropy", 0, {"log_alpha"}),

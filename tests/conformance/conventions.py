@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
@@ -16,12 +17,13 @@ import jax.numpy as jnp
 import optax
 
 import ajax.agents.ppo
+import ajax.agents.redq
 import ajax.agents.sac
 from ajax.core.config import config, setting
 from ajax.core.distributions import TanhNormal
 from ajax.core.hooks import Extension
-from ajax.core.learn import descend
 from ajax.networks.heads import Scalar
+from tests.conformance.kit import Record
 from tests.conformance.submaps import Flat
 
 REASONS = {
@@ -33,12 +35,21 @@ REASONS = {
         " (openai/baselines, ppo2/model.py) and Ajax divide by n, as numpy does."
     ),
     "tanh_eps": (
-        "Stable-Baselines3 adds 1e-6 inside log(1 - a^2) against overflow, which bends the density near the edges of"
-        " the box; Ajax writes the same term so that it can't overflow."
+        "Stable-Baselines3 and REDQ's authors add 1e-6 inside log(1 - a^2) against overflow, which bends the density"
+        " near the edges of the box; Ajax writes the same term so that it can't overflow."
     ),
     "linear_log_alpha": (
-        "Stable-Baselines3's temperature loss multiplies log alpha, as the authors' code does; Ajax multiplies alpha,"
+        "The temperature losses of Stable-Baselines3, of SAC's authors and of REDQ's multiply log alpha; Ajax's alpha,"
         " as eq. 18 of the paper reads. Same fixed point, another speed: the gradients differ by the factor alpha."
+    ),
+    "early_actor": (
+        "REDQ's authors compute the policy's gradient before their critics step; Ajax after it, as algorithm 1 of the"
+        " paper does, with the critics that the round of updates has led to."
+    ),
+    "held_alpha": (
+        "REDQ's authors keep alpha beside log alpha and renew it at each of the temperature's steps: until the first it"
+        " is 0.2, whatever log alpha says. The record's is already renewed, but held in float32. Ajax computes alpha"
+        " from log alpha."
     ),
     "late_refresh": (
         "Stable-Baselines3's DQN copies its target network before the gradient step that a multiple of the period"
@@ -87,13 +98,51 @@ def tanh_eps() -> contextlib.AbstractContextManager:
 def linear_log_alpha() -> contextlib.AbstractContextManager:
     """Make the temperature's loss linear in log alpha."""
 
-    def step(net: Any, tx: Any, loss: Any) -> Any:
-        if not isinstance(net.module, Scalar):
-            return descend(net, tx, loss)
-        gap = jax.lax.stop_gradient(loss(net)[0] / jnp.exp(net()))
-        return descend(net, tx, lambda log_alpha: (log_alpha() * gap, {}))
+    def linear(descend: Callable) -> Callable:
+        def step(net: Any, tx: Any, loss: Any) -> Any:
+            if not isinstance(net.module, Scalar):
+                return descend(net, tx, loss)
+            gap = jax.lax.stop_gradient(loss(net)[0] / jnp.exp(net()))
+            return descend(net, tx, lambda log_alpha: (log_alpha() * gap, {}))
 
-    return mock.patch.object(ajax.agents.sac, "descend", step)
+        return step
+
+    patches = contextlib.ExitStack()
+    for module in (ajax.agents.redq, ajax.agents.sac):
+        patches.enter_context(mock.patch.object(module, "descend", linear(module.descend)))
+    return patches
+
+
+def early_actor() -> contextlib.AbstractContextManager:
+    """Take REDQ's policy step with the critics as they were before their own."""
+    module, before = ajax.agents.redq, []
+    descend, soft_value = module.descend, module.soft_value
+
+    def step(net: Any, tx: Any, loss: Any) -> Any:
+        after, metrics = descend(net, tx, loss)
+        before.append((after, net))
+        return after, metrics
+
+    def value(actor: Any, critics: Any, *others: Any) -> Any:
+        earlier = next((old for new, old in before if new is critics), critics)
+        return soft_value(actor, earlier, *others)
+
+    patches = contextlib.ExitStack()
+    patches.enter_context(mock.patch.object(module, "descend", step))
+    patches.enter_context(mock.patch.object(module, "soft_value", value))
+    return patches
+
+
+def held_alpha() -> contextlib.AbstractContextManager:
+    """Use the alpha that REDQ's record begins with until log alpha moves."""
+    module, held = ajax.agents.redq, float(Record("redq").arrays["before/alpha"])
+    soft_value = module.soft_value
+
+    def value(actor: Any, critics: Any, x: Any, alpha: jax.Array, *others: Any) -> Any:
+        same = jnp.abs(alpha - held) < 1e-6 * held
+        return soft_value(actor, critics, x, jnp.where(same, held, alpha), *others)
+
+    return mock.patch.object(module, "soft_value", value)
 
 
 def late_refresh(stage: str, after: Flat, states: Flat) -> Flat:

@@ -50,6 +50,11 @@ class Record:
         found = self.under(prefix)
         return {key.removesuffix(f"/{update}"): v for key, v in found.items() if key.endswith(f"/{update}")}
 
+    def draw(self, name: str, update: int) -> np.ndarray:
+        """The draw of this name in an update; NaN where the original did not come to draw it."""
+        drawn = self.at("draw", update)
+        return drawn[name] if name in drawn else np.full_like(next(iter(self.under(f"draw/{name}").values())), np.nan)
+
     def batch(self, update: int, scale: float = 1.0) -> Batch:
         """The transitions of an update; actions are divided by `scale`."""
         b = self.at("batch", update)
@@ -60,7 +65,7 @@ class Record:
 
 @contextlib.contextmanager
 def tape(module: ModuleType, draws: dict[str, jax.Array]) -> Iterator[None]:
-    """Answer `jax.random.normal(stream(key, name), ...)` of an agent's module with the recorded `draws[name]`.
+    """Answer `jax.random.normal(stream(key, name), ...)`, and `choice`, of an agent's module with `draws[name]`.
 
     Raises:
         AssertionError: a number was drawn that the original does not draw, twice or in another shape, or one of its
@@ -74,7 +79,14 @@ def tape(module: ModuleType, draws: dict[str, jax.Array]) -> Iterator[None]:
         assert draw.shape == tuple(shape), f"{key}: shape {shape}, the record's is {draw.shape}"
         return draw
 
-    with mock.patch.object(module, "stream", lambda key, name: name), mock.patch.object(jax.random, "normal", normal):
+    def choice(key: Any, a: Any, shape: tuple = (), replace: bool = True) -> jax.Array:
+        return normal(key, shape)
+
+    with (
+        mock.patch.object(module, "stream", lambda key, name: name),
+        mock.patch.object(jax.random, "normal", normal),
+        mock.patch.object(jax.random, "choice", choice),
+    ):
         yield
     assert not left, f"draws of the original that were not used: {sorted(left)}"
 
@@ -88,25 +100,28 @@ class Network:
         leaves: its map to the record.
         opt: name of its optimizer in the record; None for a target, which has none.
         clips: whether a limit of the gradient's norm comes before Adam.
+        statistics: map to the record of what normalization layers have seen.
     """
 
     module: Any
     leaves: list[Leaf]
     opt: str | None = None
     clips: bool = False
+    statistics: list[Leaf] = field(default_factory=list)
 
     def load(self, flat: Flat) -> Net:
         """The network at a stage of the record, with Adam's moments and step count."""
-        params = to_params(flat, self.leaves, "")
+        params, statistics = to_params(flat, self.leaves, ""), to_params(flat, self.statistics, "")
         if self.opt is None:
-            return Net(params, (), self.module)
+            return Net(params, (), self.module, statistics)
         moments = {name: to_params(flat, self.leaves, f"{self.opt}/{m}/") for name, m in (("mu", "m"), ("nu", "v"))}
         empty = adam(max_grad_norm=1.0 if self.clips else None).init(params)
-        return Net(params, optax.tree.set(empty, count=np.int32(flat[f"{self.opt}/step"]), **moments), self.module)
+        opt = optax.tree.set(empty, count=np.int32(flat[f"{self.opt}/step"]), **moments)
+        return Net(params, opt, self.module, statistics)
 
     def read(self, net: Net) -> Flat:
         """The network as the record would hold it."""
-        flat = to_flat(net.params, self.leaves, "")
+        flat = to_flat(net.params, self.leaves, "") | to_flat(net.statistics, self.statistics, "")
         if self.opt is None:
             return flat
         for name, m in (("mu", "m"), ("nu", "v")):
@@ -125,7 +140,8 @@ class Check:
         networks: the fields of the agent's state.
         draws: name of each of our streams, and of the record's draw that answers it.
         scale: what the original's actions are in our units' stead: its box is [-scale, scale].
-        first_update: index of the record's first update on our clock.
+        first_update: index of the record's first update on our clock, which makes a step of each.
+        horizon: steps at which schedules end.
         conventions: the original's ways that are not ours (`conventions`), in force while our update is compiled.
         extensions: conventions that an extension can express.
         expected: the record's state at a stage in our conventions; the record's itself unless given.
@@ -138,6 +154,7 @@ class Check:
     draws: dict[str, str] = field(default_factory=dict)
     scale: float = 1.0
     first_update: int = 0
+    horizon: float = 1.0
     conventions: Sequence[Patch] = ()
     extensions: tuple[Extension, ...] = ()
     expected: Callable[[str, Flat, Flat], Flat] = lambda stage, after, states: after
@@ -161,7 +178,7 @@ class Check:
 
     def step(self, agent: Any, state: Any, b: Batch, draws: dict[str, jax.Array], update: jax.Array) -> Any:
         """Our update, fed with the record's random numbers."""
-        clock = Clock(jnp.float32(0), update, jnp.float32(1))
+        clock = Clock(update.astype(float), update, jnp.float32(self.horizon))
         hooks = Hooks(agent, self.extensions, tuple(() for _ in self.extensions), clock, jax.random.key(0))
         with tape(self.module, draws):
             return agent.update(state, b, jax.random.key(0), clock, hooks)[0]
@@ -173,7 +190,7 @@ class Check:
         for u in range(updates):
             inputs = (
                 self.record.batch(u, self.scale),
-                {ours: self.record.at("draw", u)[theirs] for ours, theirs in self.draws.items()},
+                {ours: self.record.draw(theirs, u) for ours, theirs in self.draws.items()},
             )
             b, draws = cast(inputs, dtype)
             state = step(agent, state, b, draws, np.int32(self.first_update + u))

@@ -9,11 +9,30 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.conformance import conventions, test_dqn_sb3, test_ppo_sb3, test_sac_sb3, test_td3_sfujim, test_td3bc_sfujim
+from tests.conformance import (
+    conventions,
+    test_crossq_adityab,
+    test_dqn_sb3,
+    test_iql_ikostrikov,
+    test_ppo_sb3,
+    test_redq_watchernyu,
+    test_sac_sb3,
+    test_td3_sfujim,
+    test_td3bc_sfujim,
+)
 from tests.conformance.kit import Check
 from tests.conformance.submaps import Leaf, ensemble, misfits, mlp, to_flat, to_params
 
-CHECKS = (test_dqn_sb3, test_ppo_sb3, test_sac_sb3, test_td3_sfujim, test_td3bc_sfujim)
+CHECKS = (
+    test_crossq_adityab,
+    test_dqn_sb3,
+    test_iql_ikostrikov,
+    test_ppo_sb3,
+    test_redq_watchernyu,
+    test_sac_sb3,
+    test_td3_sfujim,
+    test_td3bc_sfujim,
+)
 
 
 def without(check: Check, name: str) -> Check:
@@ -45,6 +64,7 @@ def test_unbiased_std():
 def test_tanh_eps():
     # the difference is 1e-6 in a density: float64 sees it in every gradient of actor and critics
     assert without(test_sac_sb3.check(), "tanh_eps").misfits(1)
+    assert without(test_redq_watchernyu.check(), "tanh_eps").misfits(1)
 
 
 def test_linear_log_alpha():
@@ -59,6 +79,24 @@ def test_linear_log_alpha():
         ours = without(check, "linear_log_alpha").stages(1, check.agent, np.float64)["after1"]
     gradient = (ours["opt_alpha/m/log_alpha"] - 0.9 * before["opt_alpha/m/log_alpha"].astype(np.float64)) / 0.1
     np.testing.assert_allclose(gradient, np.exp(before["log_alpha"].astype(np.float64)) * theirs, rtol=1e-9)
+
+
+def test_linear_log_alpha_of_redq():
+    """Its second recorded update is the first to move the temperature, and the next ones read it."""
+    found = without(test_redq_watchernyu.check(), "linear_log_alpha").misfits(2)
+    assert found and all("log_alpha" in line for line in found)
+
+
+def test_early_actor():
+    """The critics' step is the same; the policy's, in every second update, climbs other critics."""
+    found = without(test_redq_watchernyu.check(), "early_actor").misfits(2)
+    assert {line.split("/")[1] for line in found} == {"actor", "opt_actor"}
+
+
+def test_held_alpha():
+    """A rounding of alpha: float64 sees it in every gradient."""
+    found = without(test_redq_watchernyu.check(), "held_alpha").misfits(1)
+    assert found and without(test_redq_watchernyu.check(), "held_alpha").misfits(1, x64=False) == []
 
 
 def test_late_refresh():

@@ -27,11 +27,12 @@ class ScaledCritics(nn.Module):
 
     torso: Torso
     scale: float
+    n_critics: int = 2
 
     @nn.compact
     def __call__(self, x: Inputs, action: jax.Array) -> jax.Array:
         """Q_i(s, scale * a)."""
-        return QEnsemble(self.torso, name="critics")(x, self.scale * action)
+        return QEnsemble(self.torso, self.n_critics, name="critics")(x, self.scale * action)
 
 
 def networks(config: dict[str, Any]) -> dict[str, Network]:

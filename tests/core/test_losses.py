@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ajax.core.losses import clipped_surrogate, huber, standardize
+from ajax.core.losses import clipped_surrogate, expectile, huber, standardize
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,18 @@ def test_hubers_slope_is_clipped_and_never_vanishes():
 
 def test_hubers_threshold_moves():
     np.testing.assert_allclose(huber(jnp.array([1.0, 3.0]), 2.0), [0.5, 4.0])  # 2 * 3 - 2^2 / 2
+
+
+@pytest.mark.parametrize(("error", "loss"), [(0.0, 0.0), (2.0, 0.7 * 4.0), (-2.0, 0.3 * 4.0)])
+def test_expectile_weighs_the_two_sides(error, loss):
+    assert float(expectile(jnp.float32(error), 0.7)) == pytest.approx(loss)
+
+
+@pytest.mark.parametrize(("tau", "best"), [(0.5, 3.0), (0.7, 4.2), (0.9, 5.4)])
+def test_the_expectile_is_where_the_loss_is_least(tau, best):
+    # of 0 and 6: tau (6 - m) = (1 - tau) m
+    slope = jax.grad(lambda m: expectile(jnp.array([0.0, 6.0]) - m, tau).mean())
+    assert float(slope(best)) == pytest.approx(0.0, abs=1e-5) and slope(best - 0.1) < 0 < slope(best + 0.1)
 
 
 @pytest.mark.parametrize(

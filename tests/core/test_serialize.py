@@ -14,7 +14,7 @@ from ajax.agents.sac import SAC
 from ajax.agents.td3 import TD3
 from ajax.core.config import assign, paths
 from ajax.core.errors import ConfigError, UnknownName
-from ajax.core.schedules import Linear
+from ajax.core.schedules import Cosine, Linear
 from ajax.core.serialize import describe, from_dict, parse, to_dict, whole_number
 from ajax.networks.cnn import CNN
 from ajax.networks.torsos import Torso
@@ -72,6 +72,7 @@ def test_reading_validates_again():
         (DQN(), "epsilon", "linear:1,0.05", Linear(start=1.0, end=0.05)),
         (DQN(), "epsilon", "linear:1,0.05,0.3", Linear(start=1.0, end=0.05, fraction=0.3)),
         (SAC(), "alpha_learning_rate", "none", None),
+        (SAC(), "alpha_learning_rate", "cosine:3e-4,0", Cosine(start=3e-4)),
         (DQN(), "cnn", "none", None),
         (DQN(), "torso.cnn", "CNN()", CNN()),
         (DQN(), "cnn", "CNN(channels=(8, 4), kernels=(3, 2), strides=(1, 1))", DEEP),

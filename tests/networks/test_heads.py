@@ -9,8 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from ajax.core.learn import adam, make
 from ajax.core.records import Inputs
 from ajax.networks import heads
+from ajax.networks.cnn import CNN
 from ajax.networks.torsos import Torso
 
 TORSO = Torso(widths=(8, 8))
@@ -80,6 +82,14 @@ def test_a_member_of_an_ensemble_is_the_mlp_of_its_weights():
         np.testing.assert_allclose(q[i], alone[:, 0], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("torso", [TORSO, Torso(widths=(8,), cnn=CNN(channels=(2,), kernels=(2,), strides=(1,)))])
+def test_members_are_the_critics_at_their_indices(torso):
+    x = X if torso.cnn is None else Inputs(jax.random.normal(jax.random.key(1), (5, 4, 4, 1)))
+    critics = make(heads.QEnsemble(torso, 4), adam(), jax.random.key(0), x, ACTION)
+    chosen = heads.members(critics, jnp.array([2, 0]))
+    np.testing.assert_array_equal(chosen(x, ACTION), critics(x, ACTION)[jnp.array([2, 0])])
+
+
 def test_critics_see_the_action():
     module = heads.QEnsemble(TORSO)
     p, q = made(module, X, ACTION)
@@ -117,6 +127,15 @@ def test_a_squashed_policy_clips_its_log_deviation(bias, log_std):
     pi = module.apply({"params": p}, X)
     np.testing.assert_allclose(pi.loc[0], [0.3, -0.3])
     np.testing.assert_allclose(pi.log_std, log_std)
+
+
+@pytest.mark.parametrize(("free", "log_std"), [(-9.0, -5.0), (0.5, 0.5), (9.0, 2.0)])
+def test_a_policy_with_a_squashed_mean_has_one_bounded_deviation_a_dimension(free, log_std):
+    module = heads.TanhMeanPolicy(2, TORSO)
+    p, pi = made(module, X)
+    assert np.abs(np.asarray(pi.loc)).max() < 1 and (pi.log_std == 0).all()
+    p["log_std"] = jnp.full(2, free)
+    assert (module.apply({"params": p}, X).log_std == log_std).all()
 
 
 def test_a_deterministic_policy_stays_in_the_box():

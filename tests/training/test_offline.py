@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
+import gymnasium
+import jax
 import numpy as np
 import pytest
 
-from ajax import TD3, Dataset, Replay, Torso, load, resume
+from ajax import IQL, SAC, TD3, Dataset, Replay, Torso, load, resume
 from ajax.core.errors import ConfigError
 from tests.training.tiny import CONTINUOUS, DISCRETE, TINY_DQN, TINY_TD3, assert_same_runs, train
 
@@ -41,6 +44,43 @@ def test_it_can_be_looked_at_without_the_dataset_but_not_trained(tmp_path):
     np.testing.assert_array_equal(again.evaluate(5).returns, result.evaluate(5).returns)
     with pytest.raises(ConfigError, match=r"learns from a dataset, which a results folder does not hold\. Resume it"):
         resume(tmp_path / "run", 16, env=CONTINUOUS, progress=False)
+
+
+def test_what_was_learned_offline_goes_on_in_the_environment(tmp_path):
+    options = {"seeds": 2, "normalize_observations": True}
+    offline = train(TINY_TD3, CONTINUOUS, 8, dataset=dataset(), **options)
+    waits = dataclasses.replace(TINY_TD3, replay=dataclasses.replace(TINY_TD3.replay, warmup=16))
+    online = train(waits, CONTINUOUS, 16, horizon=40, start=offline, out=tmp_path / "run", **options)
+    for lane in range(2):  # nothing is learned in warm-up
+        begun, learned = online.run(lane), offline.run(lane)
+        jax.tree.map(np.testing.assert_array_equal, begun.agent, learned.agent)
+        assert float(begun.statistics.obs.count) == 64 + 16
+    whole = train(waits, CONTINUOUS, 40, start=offline, **options)
+    assert_same_runs(whole, resume(tmp_path / "run", 40, env=CONTINUOUS, progress=False))
+    assert np.isfinite(whole.returns).all()
+
+
+def test_it_goes_on_in_a_gymnasium_environment():
+    agent, env = IQL(torso=Torso(widths=(8,)), replay=Replay(batch_size=4, warmup=4)), gymnasium.make("Pendulum-v1")
+    begun = train(agent, env, 6, evaluations=1, episodes=0)
+    again = train(agent, env, 4, start=begun, evaluations=1, episodes=0)
+    jax.tree.map(np.testing.assert_array_equal, again.run(0).agent, begun.run(0).agent)
+    assert int(again.run(0).store.size) == 4
+
+
+@pytest.mark.parametrize(
+    ("agent", "options", "text"),
+    [
+        (TINY_TD3, {"seeds": 3}, "start holds 1 runs, and 3 are to be trained"),
+        (TINY_TD3, {"normalize_observations": True}, "start is a TD3 on .* Both need the same agent, networks"),
+        (dataclasses.replace(TINY_TD3, torso=Torso(widths=(5,))), {}, "whose arrays are not those of this TD3"),
+        (SAC(), {}, "whose arrays are not those of this SAC"),
+    ],
+)
+def test_a_start_that_does_not_fit_is_refused(agent, options, text):
+    offline = train(TINY_TD3, CONTINUOUS, 4, dataset=dataset())
+    with pytest.raises(ConfigError, match=text):
+        train(agent, CONTINUOUS, 8, start=offline, **options)
 
 
 def test_discrete_agents_learn_offline_too():

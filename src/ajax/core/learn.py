@@ -13,32 +13,32 @@ from ajax.core.records import Net
 
 Metrics = dict[str, jax.Array]
 T = TypeVar("T")
+A = TypeVar("A")
 
 
 def adam(
-    learning_rate: Any = 0.0, *, eps: Any = 1e-8, max_grad_norm: float | None = None
+    learning_rate: Any = 0.0, *, b1: Any = 0.9, eps: Any = 1e-8, max_grad_norm: float | None = None
 ) -> optax.GradientTransformation:
     """Adam (Kingma & Ba 2015, algorithm 1), after clipping the gradient's *global norm* where a limit is given.
 
-    The state does not depend on `learning_rate`, so `adam()` may initialize it.
+    The state does not depend on the numbers, so `adam()` may initialize it.
     """
     steps = [] if max_grad_norm is None else [optax.clip_by_global_norm(max_grad_norm)]
-    return optax.chain(*steps, optax.scale_by_adam(eps=eps), optax.scale_by_learning_rate(learning_rate))
+    return optax.chain(*steps, optax.scale_by_adam(b1=b1, eps=eps), optax.scale_by_learning_rate(learning_rate))
 
 
 def make(module: Any, tx: optax.GradientTransformation, key: jax.Array, *inputs: Any) -> Net:
     """Initialize a linen `module` on example `inputs`, with the optimizer state of `tx`."""
-    params = module.init(key, *inputs)["params"]
-    return Net(params, tx.init(params), module)
+    variables = module.init(key, *inputs)
+    params = variables["params"]
+    return Net(params, tx.init(params), module, variables.get("batch_stats", {}))
 
 
-def descend(
-    net: Net, tx: optax.GradientTransformation, loss: Callable[[Net], tuple[jax.Array, Metrics]]
-) -> tuple[Net, Metrics]:
-    """One optimizer step of `net` down `loss(net) -> (scalar, metrics)`; returns the new net and the metrics."""
-    grads, metrics = jax.grad(lambda params: loss(net.at(params)), has_aux=True)(net.params)
+def descend(net: Net, tx: optax.GradientTransformation, loss: Callable[[Net], tuple[jax.Array, A]]) -> tuple[Net, A]:
+    """One optimizer step of `net` down `loss(net) -> (scalar, more)`; returns the new net and `more`: the metrics."""
+    grads, more = jax.grad(lambda params: loss(net.at(params)), has_aux=True)(net.params)
     updates, opt = tx.update(grads, net.opt, net.params)
-    return net.replace(params=optax.apply_updates(net.params, updates), opt=opt), metrics
+    return net.replace(params=optax.apply_updates(net.params, updates), opt=opt), more
 
 
 def polyak(target: T, online: T, tau: jax.Array | float) -> T:

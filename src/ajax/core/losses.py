@@ -12,6 +12,11 @@ def huber(error: jax.Array, delta: jax.Array | float = 1.0) -> jax.Array:
     return 0.5 * jnp.square(small) + delta * (jnp.abs(error) - small)
 
 
+def expectile(error: jax.Array, tau: jax.Array | float) -> jax.Array:
+    """|tau - 1(error < 0)| error^2, whose mean over x - m is least at m, the tau-expectile (Newey & Powell 1987)."""
+    return jnp.where(error > 0, tau, 1.0 - tau) * jnp.square(error)
+
+
 def clipped_surrogate(ratio: jax.Array, advantage: jax.Array, clip: jax.Array | float) -> jax.Array:
     """PPO's objective to *maximize*: min(ratio A, clip(ratio, 1 - clip, 1 + clip) A) (Schulman et al. 2017, eq. 7)."""
     return jnp.minimum(ratio * advantage, jnp.clip(ratio, 1.0 - clip, 1.0 + clip) * advantage)

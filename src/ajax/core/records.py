@@ -74,14 +74,22 @@ class Net(struct.PyTreeNode):
     """A network's parameters and their optimizer state; call it as a function of its inputs.
 
     `module` is a linen module, compared by value. `opt` is `()` for a network that nothing trains (a target).
+    `statistics` is what its normalization layers have seen, if it has such layers: no gradient changes it.
     """
 
     params: Any
     opt: Any
     module: Any = struct.field(pytree_node=False)
+    statistics: Any = struct.field(default_factory=dict)
 
     def __call__(self, *inputs):
-        return self.module.apply({"params": self.params}, *inputs)
+        return self.module.apply({"params": self.params, "batch_stats": self.statistics}, *inputs)
+
+    def train(self, *inputs) -> tuple[Any, Any]:
+        """A call in which normalization layers use the inputs' own statistics; returns also the running ones then."""
+        variables = {"params": self.params, "batch_stats": self.statistics}
+        outputs, after = self.module.apply(variables, *inputs, mutable=["batch_stats"])
+        return outputs, after["batch_stats"]
 
     def at(self, params: Any) -> Net:
         """The same network with other parameters."""

@@ -8,7 +8,7 @@ import json
 import typing
 from typing import Any
 
-from ajax.core.config import by_name, is_config, members, paths, resolve
+from ajax.core.config import Schedule, by_name, is_config, members, paths, resolve
 from ajax.core.errors import CheckpointError, ConfigError
 
 
@@ -45,8 +45,8 @@ def from_dict(value: Any) -> Any:
 def parse(agent: Any, name: str, text: str) -> Any:
     """Read the value of a field of `agent`, given by name or dotted path, from the command line.
 
-    Numbers, `true` and `false`, `none`, names, `64,64` for a tuple, `linear:START,END[,FRACTION]` for a schedule, and
-    for other configurations what Python would read: `CNN(channels=(16, 32))`.
+    Numbers, `true` and `false`, `none`, names, `64,64` for a tuple, `linear:START,END[,FRACTION]` or `cosine:...` for a
+    schedule, and for other configurations what Python would read: `CNN(channels=(16, 32))`.
 
     Raises:
         UnknownName: no such field.
@@ -83,7 +83,9 @@ def _words(kind: Any) -> str:
         return "whole numbers such as 64,64"
     if not is_config(kind):
         return ""
-    return "linear:START,END[,FRACTION]" if kind.__name__ == "Linear" else f"{kind.__name__}(FIELD=VALUE, ...)"
+    if issubclass(kind, Schedule):
+        return f"{kind.__name__.lower()}:START,END[,FRACTION]"
+    return f"{kind.__name__}(FIELD=VALUE, ...)"
 
 
 def _read(kind: Any, text: str) -> Any:
@@ -101,8 +103,8 @@ def _read(kind: Any, text: str) -> Any:
         return kind(text)
     if typing.get_origin(kind) is tuple:
         return tuple(int(part) for part in text.split(",") if part)
-    if is_config(kind) and text.startswith("linear:"):
-        start, end, *fraction = (float(part) for part in text.removeprefix("linear:").split(","))
+    if is_config(kind) and issubclass(kind, Schedule) and text.startswith(f"{kind.__name__.lower()}:"):
+        start, end, *fraction = (float(part) for part in text.partition(":")[2].split(","))
         if len(fraction) > 1:
             raise ValueError(text)
         return kind(start=start, end=end, **dict(zip(("fraction",), fraction, strict=False)))

@@ -8,14 +8,19 @@ import jax.numpy as jnp
 
 from ajax.core.distributions import Categorical, Normal, TanhNormal
 from ajax.core.learn import pick
-from ajax.core.records import Inputs
+from ajax.core.records import Inputs, Net
 from ajax.networks.torsos import MLP, Encoder, Torso
 
 
 def _ensemble(size: int):
     """MLP with `size` independent sets of parameters, evaluated on the same input: (size, batch, out)."""
     return nn.vmap(
-        MLP, variable_axes={"params": 0}, split_rngs={"params": True}, in_axes=None, out_axes=0, axis_size=size
+        MLP,
+        variable_axes={"params": 0, "batch_stats": 0},
+        split_rngs={"params": True},
+        in_axes=None,
+        out_axes=0,
+        axis_size=size,
     )
 
 
@@ -37,16 +42,27 @@ class QValues(nn.Module):
 
 
 class QEnsemble(nn.Module):
-    """Q_i(s, a) of `n_critics` independent critics for box actions: (n_critics, batch)."""
+    """Q_i(s, a) of `n_critics` independent critics for box actions: (n_critics, batch). `renorm`: see `MLP`."""
 
     torso: Torso
     n_critics: int = 2
+    renorm: int | None = None
 
     @nn.compact
     def __call__(self, x: Inputs, action: jax.Array) -> jax.Array:
         features = Encoder(self.torso)(x)
         rows = jnp.concatenate([features.reshape(len(features), -1), action.reshape(len(action), -1)], -1)
-        return _ensemble(self.n_critics)(self.torso, 1)(rows)[..., 0]
+        return _ensemble(self.n_critics)(self.torso, 1, renorm=self.renorm)(rows)[..., 0]
+
+
+def members(critics: Net, index: jax.Array) -> Net:
+    """The critics of a `QEnsemble` with these indices (n,), as an ensemble of n."""
+
+    def choose(path: tuple, leaf: jax.Array) -> jax.Array:
+        return leaf[index] if "VmapMLP" in jax.tree_util.keystr(path) else leaf  # an encoder is shared by all
+
+    params = jax.tree_util.tree_map_with_path(choose, critics.params)
+    return critics.replace(params=params, module=critics.module.clone(n_critics=index.shape[0]))
 
 
 class QValuesEnsemble(nn.Module):
@@ -99,15 +115,34 @@ class SquashedPolicy(nn.Module):
     """tanh of a Normal whose mean and log standard deviation, clipped to [-20, 2], both come from the state: SAC's.
 
     The bounds are those of the authors' code (haarnoja/sac, sac/distributions/normal.py: LOG_SIG_CAP_MIN, _MAX).
+    `renorm`: see `MLP`.
+    """
+
+    size: int
+    torso: Torso
+    renorm: int | None = None
+
+    @nn.compact
+    def __call__(self, x: Inputs) -> TanhNormal:
+        loc, log_std = jnp.split(MLP(self.torso, 2 * self.size, renorm=self.renorm)(Encoder(self.torso)(x)), 2, -1)
+        return TanhNormal(loc, jnp.clip(log_std, -20.0, 2.0))
+
+
+class TanhMeanPolicy(nn.Module):
+    """Normal whose mean is squashed into [-1, 1], with one free log standard deviation a dimension: IQL's.
+
+    The deviation's bounds are those of the authors' code (ikostrikov/implicit_q_learning, policy.py: LOG_STD_MIN and
+    LOG_STD_MAX).
     """
 
     size: int
     torso: Torso
 
     @nn.compact
-    def __call__(self, x: Inputs) -> TanhNormal:
-        loc, log_std = jnp.split(MLP(self.torso, 2 * self.size)(Encoder(self.torso)(x)), 2, -1)
-        return TanhNormal(loc, jnp.clip(log_std, -20.0, 2.0))
+    def __call__(self, x: Inputs) -> Normal:
+        loc = jnp.tanh(MLP(self.torso, self.size)(Encoder(self.torso)(x)))
+        log_std = jnp.clip(self.param("log_std", nn.initializers.zeros, (self.size,)), -5.0, 2.0)
+        return Normal(loc, jnp.broadcast_to(log_std, loc.shape))
 
 
 class DeterministicPolicy(nn.Module):

@@ -12,6 +12,7 @@ from ajax.core.records import Inputs
 from ajax.networks.cnn import CNN, Filters
 from ajax.networks.layers import ACTIVATIONS, INITIALIZERS, hidden_init
 from ajax.networks.product import dot_general
+from ajax.networks.renorm import BatchRenorm
 
 
 @config
@@ -48,20 +49,26 @@ class Encoder(nn.Module):
 class MLP(nn.Module):
     """Hidden layers as `torso` says, then a linear layer of `out` units whose weights are scaled by `out_scale`.
 
+    With `renorm`, the inputs and each hidden layer's outputs are batch-renormalized, after that many training calls.
     Takes (batch, *shape), flattens each row, returns (batch, out).
     """
 
     torso: Torso
     out: int
     out_scale: float = 1.0
+    renorm: int | None = None
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         x = x.reshape(x.shape[0], -1).astype(jnp.promote_types(x.dtype, jnp.float32))
+        if self.renorm is not None:
+            x = BatchRenorm(self.renorm)(x)
         for width in self.torso.widths:
             x = nn.Dense(width, kernel_init=hidden_init(self.torso.initializer), dot_general=dot_general)(x)
             if self.torso.layer_norm:
                 x = nn.LayerNorm()(x)
             x = ACTIVATIONS[self.torso.activation](x)
+            if self.renorm is not None:
+                x = BatchRenorm(self.renorm)(x)
         last = INITIALIZERS[self.torso.initializer](self.out_scale)
         return nn.Dense(self.out, kernel_init=last, dot_general=dot_general)(x)

@@ -84,12 +84,14 @@ class AjaxSubject:
     Attributes:
         agent: the configuration.
         normalize_observations, normalize_rewards, extensions: as for `train`.
+        dataset: given the Spec, returns the `ajax.Dataset` to learn from; a budget then counts updates.
     """
 
     agent: Agent
     normalize_observations: bool = False
     normalize_rewards: bool = False
     extensions: tuple[Extension, ...] = ()
+    dataset: Callable[[Spec], Any] | None = None
 
     @property
     def name(self) -> str:
@@ -116,6 +118,7 @@ class AjaxSubject:
             normalize_observations=self.normalize_observations,
             normalize_rewards=self.normalize_rewards,
             extensions=self.extensions,
+            dataset=self.dataset(spec) if self.dataset else None,
             on_nan="warn",
             progress=False,
         )

@@ -49,6 +49,7 @@ def train(
     extensions: Sequence[Extension] = (),
     on_nan: Literal["stop", "warn"] = "stop",
     dataset: Dataset | None = None,
+    start: Result | None = None,
     out: str | Path | None = None,
     checkpoint_seconds: float = 30.0,
     loggers: Sequence[Logger] = (),
@@ -76,6 +77,8 @@ def train(
         on_nan: when a number is no longer finite, `"stop"` that seed (the others go on) or only `"warn"`.
         dataset: learn offline, from these transitions alone: a step is then an update, and `env` is what the agent
             is evaluated on.
+        start: begin each run with the networks of the same run of another training: one from a dataset, say, to go on
+            in the environment. Its replay and its counters are left behind.
         out: results folder; written as training goes, and what `resume` takes.
         checkpoint_seconds: least time between two checkpoints.
         loggers: also send every reported number to these.
@@ -124,6 +127,8 @@ def train(
             folder.write_config(plan.to_json())
         try:
             session.begin()
+            if start is not None:
+                session.adopt(start.session)
         except BaseException:
             if folder:  # nothing was trained: the folder may be used again
                 folder.config_path.unlink()

@@ -226,6 +226,9 @@ class HostLanes:
 
     def load(self, tree: Any) -> None:
         """Take over the runs of `tree`; their environments start new episodes."""
+        for vector in self.vectors:
+            vector.close()
+        self.vectors, self.runs = [], []
         for lane in range(self.n):
             run = _on_host(jax.tree.map(lambda x, lane=lane: jnp.asarray(x[lane]), tree))
             resumed = run.env + 1

@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from ajax.core.errors import CheckpointError, ConfigError
@@ -83,6 +84,24 @@ class Session:
         """
         self.lanes.begin().check(self.plan.env_name)
         self.lanes.pretrain()
+
+    def adopt(self, other: Session) -> None:
+        """Replace every agent's first state by the same lane's of another session, and what normalizes observations.
+
+        Raises:
+            ConfigError: the two don't train as many runs, or their agents don't hold the same arrays.
+        """
+        if self.lanes.n != other.lanes.n:
+            raise ConfigError(f"start holds {other.lanes.n} runs, and {self.lanes.n} are to be trained: give as many.")
+        ours, theirs = self.lanes.tree(), other.lanes.tree()
+        adopted = ours.replace(agent=theirs.agent, statistics=ours.statistics.replace(obs=theirs.statistics.obs))
+        if _form(adopted) != _form(ours):
+            given, wanted = (f"{type(s.plan.agents[0]).__name__} on {s.plan.env_name}" for s in (other, self))
+            raise ConfigError(
+                f"start is a {given}, whose arrays are not those of this {wanted}. Both need the same agent, networks,"
+                " spaces and normalization of observations."
+            )
+        self.lanes.load(adopted)
 
     def train_to(self, steps: int, *, progress: bool = True) -> Result:
         """Train until `steps` environment steps in all, or until interrupted.
@@ -296,3 +315,9 @@ class Session:
     def _log(self, text: str) -> None:
         if self.folder:
             self.folder.log(text)
+
+
+def _form(tree: Any) -> tuple[Any, list[tuple]]:
+    """What two trees share that can stand for one another: their structure, and their arrays' shapes and dtypes."""
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, [(leaf.shape, leaf.dtype) for leaf in leaves]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from ajax.agents.crossq import CrossQ
 from ajax.agents.dqn import DQN
+from ajax.agents.iql import IQL
 from ajax.agents.ppo import PPO
+from ajax.agents.redq import REDQ
 from ajax.agents.sac import SAC
 from ajax.agents.td3 import TD3
 from ajax.buffers.replay import Replay
@@ -18,6 +22,7 @@ from ajax.core.config import assign, paths, resolve
 from ajax.core.hooks import Extension
 from ajax.core.schedules import Linear
 from ajax.networks.torsos import Torso
+from ajax.probing.spec import Spec
 from ajax.probing.subjects import AjaxSubject
 
 SMALL = Torso(widths=(32, 32))
@@ -26,12 +31,45 @@ DECAY = Linear(start=3e-3, end=1e-5)  # what is read in the end should have sett
 REPLAY = Replay(capacity=4_000, batch_size=64, n_envs=4, steps=1, warmup=200)
 
 PRESETS: dict[str, Agent] = {
+    "CrossQ": CrossQ(
+        gamma=0.7,
+        learning_rate=DECAY,
+        actor_learning_rate=DECAY,
+        alpha=0.2,
+        alpha_learning_rate=None,
+        policy_delay=2,
+        renorm_warmup=200,
+        torso=SMOOTH,
+        critic_torso=SMOOTH,
+        replay=REPLAY,
+    ),
     "DQN": DQN(gamma=0.7, learning_rate=3e-3, epsilon=0.5, target_period=20, torso=SMALL, replay=REPLAY),
+    "IQL": IQL(
+        gamma=0.7,
+        tau=0.05,
+        learning_rate=DECAY,
+        value_learning_rate=DECAY,
+        actor_learning_rate=DECAY,
+        torso=SMOOTH,
+        replay=REPLAY,
+    ),
     "PPO": PPO(
         gamma=0.7,
         learning_rate=3e-3,
         torso=SMALL,
         rollout=Rollout(n_envs=4, n_steps=32, n_epochs=4, n_minibatches=4),
+    ),
+    "REDQ": REDQ(
+        gamma=0.7,
+        tau=0.05,
+        learning_rate=DECAY,
+        actor_learning_rate=DECAY,
+        alpha=0.2,
+        alpha_learning_rate=None,
+        n_critics=4,
+        policy_delay=2,
+        torso=SMOOTH,
+        replay=dataclasses.replace(REPLAY, updates=2),
     ),
     "SAC": SAC(
         gamma=0.7,
@@ -54,7 +92,7 @@ PRESETS: dict[str, Agent] = {
     ),
 }
 
-DIGEST = "a92b754357e8"
+DIGEST = "4e090751d54e"
 
 
 def make(
@@ -64,6 +102,7 @@ def make(
     normalize_observations: bool = False,
     normalize_rewards: bool = False,
     extensions: tuple[Extension, ...] = (),
+    dataset: Callable[[Spec], Any] | None = None,
     **overrides: Any,
 ) -> AjaxSubject:
     """Return the preset of an agent with fields replaced.
@@ -71,7 +110,7 @@ def make(
     Args:
         name: the agent.
         fields: values by name or dotted path (`"replay.n_envs"`).
-        normalize_observations, normalize_rewards, extensions: as for `train`.
+        normalize_observations, normalize_rewards, extensions, dataset: see `AjaxSubject`.
         overrides: values by name.
 
     Raises:
@@ -82,7 +121,7 @@ def make(
     for field, value in values.items():
         if paths(agent).get(resolve(agent, field), value) != value:
             raise RuntimeError(f"{name}: {field}={value!r} did not reach the agent, which has {paths(agent)}")
-    return AjaxSubject(agent, normalize_observations, normalize_rewards, extensions)
+    return AjaxSubject(agent, normalize_observations, normalize_rewards, extensions, dataset)
 
 
 def digest() -> str:

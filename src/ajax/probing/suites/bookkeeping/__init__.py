@@ -4,4 +4,4 @@ from ajax.probing.suites.bookkeeping import boxes, discrete
 
 CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES)}
 
-ANSWER_DIGEST = "9c980a12c31d"
+ANSWER_DIGEST = "3c37fb676f04"

@@ -1,4 +1,4 @@
-"""An extension whose effect on every phase is known, for SAC and TD3 in a box."""
+"""An extension whose effect on every phase is known, for actor-critics in a box."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from flax import struct
 
 from ajax.core.config import config, setting
-from ajax.core.distributions import TanhNormal
 from ajax.core.hooks import Extension, View
 from ajax.core.records import Spec
 
@@ -59,7 +58,7 @@ class Known(Extension):
         """Squared distance of the best action."""
         assert view.net is not None
         pi = view.net(view.batch.now)
-        action = pi.mode() if isinstance(pi, TanhNormal) else pi
+        action = pi if isinstance(pi, jax.Array) else pi.mode()
         return self.action_weight * jnp.square(action - self.action).mean()
 
     def post_update(self, view: View) -> Seen:

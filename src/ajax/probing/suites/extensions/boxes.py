@@ -1,4 +1,7 @@
-"""Every phase that SAC and TD3 fold, through an extension of known effect. One program an agent trains all."""
+"""Every phase that agents with actions in a box fold, through an extension of known effect.
+
+One program an agent trains all.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ajax.core.config import paths
 from ajax.probing import Case, Query, Spec
 from ajax.probing.subjects import Trained, readings
 from ajax.probing.suites.bookkeeping.boxes import ROWS, STEPS, UPDATES
@@ -19,7 +23,7 @@ from ajax.probing.suites.readings import Calibrated
 REWARD = 1.0
 ONE_STEP = Spec.of("one step, one reward", lambda s, region: (1, REWARD, True), n_states=2, box=BOX)
 DRAWN = 0.5  # where the actor is drawn to, agent units: 1.875 in the box
-OWN_WEIGHT = {"SAC": 0.5, "TD3": 1.0}  # of the squared error in an agent's own critic loss
+OWN_WEIGHT = {"CrossQ": 0.5, "IQL": 1.0, "REDQ": 1.0, "SAC": 0.5, "TD3": 1.0}  # of an agent's own squared error
 
 
 def learned(id: str, phase: str, extension: Known, query: Query, calibrated: Calibrated) -> Case:
@@ -71,19 +75,25 @@ def counts(agent: str) -> Case:
     def trained(budget: int, seeds: Sequence[int]) -> Any:
         return train(make(agent).agent, ONE_STEP, budget, seeds, extensions=(Known(),))
 
-    early = UPDATES * (UPDATES - 1) / 2
+    per_round = paths(make(agent).agent)["replay.updates"]
+    updates = per_round * UPDATES
     facts = (
-        Fact("calls", UPDATES, {"called in warm-up": ROWS}, lambda result, i: float(result.run(i).own[0].calls)),
+        Fact(
+            "calls",
+            updates,
+            {"called in warm-up": per_round * ROWS},
+            lambda result, i: float(result.run(i).own[0].calls),
+        ),
         Fact(
             "critic steps seen, summed",
-            UPDATES * (UPDATES + 1) / 2,
-            {"post_update before the update": early},
+            updates * (updates + 1) / 2,
+            {"post_update before the update": updates * (updates - 1) / 2},
             lambda result, i: float(result.run(i).own[0].steps),
         ),
         Fact(
             "keys given twice",
             0,
-            {"one key for every update": UPDATES - 1},
+            {"one key for every update": updates - 1},
             lambda result, i: float(result.run(i).own[0].repeated),
         ),
     )
@@ -93,6 +103,12 @@ def counts(agent: str) -> Case:
 CERTIFIED = "1000, the only budget tried; worst error of 64 seeds within half the tolerance; cert 32/32"
 
 CASES = (
+    counts("CrossQ"),
+    counts("IQL"),
+    target("REDQ", Calibrated(1_000, (0.02,), CERTIFIED)),
+    critic("REDQ", Calibrated(1_000, (0.02,), CERTIFIED)),
+    actor("REDQ", Calibrated(1_000, (0.02,), CERTIFIED)),
+    counts("REDQ"),
     target("SAC", Calibrated(1_000, (0.021,), CERTIFIED)),
     critic("SAC", Calibrated(1_000, (0.02,), CERTIFIED)),
     actor("SAC", Calibrated(1_000, (0.02,), CERTIFIED)),

@@ -1,7 +1,8 @@
-"""Split runs with actions in a box: SAC with a tuned temperature, and TD3."""
+"""Split runs with actions in a box: CrossQ, REDQ and SAC with a tuned temperature, IQL and TD3."""
 
 from __future__ import annotations
 
+from ajax.core.schedules import Cosine
 from ajax.probing.suites.bookkeeping.walk import WALK
 from ajax.probing.suites.presets import DECAY, make
 from ajax.probing.suites.split_run.facts import split_case
@@ -9,7 +10,15 @@ from ajax.probing.suites.split_run.facts import split_case
 # The seam lies after an odd number of updates, so that a delay that starts again shows.
 STEPS, SHORT = 328, {"replay.warmup": 40}
 
+# A delay of three for two updates a round is under way at the seam.
+REDQ = make("REDQ", SHORT, alpha_learning_rate=DECAY, policy_delay=3).agent
+
+IQL = make("IQL", SHORT, actor_learning_rate=Cosine(start=3e-3)).agent
+
 CASES = (
+    split_case("p4-CrossQ", "CrossQ, split run", make("CrossQ", SHORT, alpha_learning_rate=DECAY).agent, WALK, STEPS),
+    split_case("p4-IQL", "IQL, split run", IQL, WALK, STEPS),
+    split_case("p4-REDQ", "REDQ, split run", REDQ, WALK, STEPS),
     split_case("p4-SAC", "SAC, split run", make("SAC", SHORT, alpha_learning_rate=DECAY).agent, WALK, STEPS),
     split_case("p4-TD3", "TD3, split run", make("TD3", SHORT).agent, WALK, STEPS),
 )
