@@ -14,6 +14,7 @@ from benchmarks import machine, report
 from benchmarks.environments import LIBRARIES, ROOT, install, versions
 from benchmarks.runner import Row, Try, run
 
+AGENTS = ("DQN", "SAC", "TD3", "REDQ", "CrossQ")
 ROWS = (
     Row("import", "import"),
     Row("newcomer", "newcomer"),
@@ -21,10 +22,10 @@ ROWS = (
     *(Row(f"PPO, {n} seed{'s' * (n > 1)}", "ppo", n) for n in (1, 8, 64)),
     *(
         Row(f"{name}, {n} seed{'s' * (n > 1)}", name.lower(), n)
-        for name in ("DQN", "SAC", "TD3")
+        for name in AGENTS
         for n in (1, 4)
     ),
-    *(Row(f"{name}, one thread", name.lower(), one_thread=True) for name in ("PPO", "DQN", "SAC", "TD3")),
+    *(Row(f"{name}, one thread", name.lower(), one_thread=True) for name in ("PPO", *AGENTS)),
 )  # fmt: skip
 QUICK = ("import", "newcomer", "PPO, 1 seed", "PPO, 8 seeds", "PPO, one thread")
 

@@ -26,7 +26,8 @@ class Library:
         requirements: name of its requirements file and environment; None: the environment that runs this.
         python: the Python it needs, "3.12"; None: the one that runs this.
         seed_axis: whether it trains several seeds at once.
-        measurements: those it can take; None: all.
+        measurements: those it can take; None: all but those it `lacks`.
+        lacks: measurements of agents that it doesn't have.
     """
 
     name: str
@@ -35,19 +36,21 @@ class Library:
     python: str | None = None
     seed_axis: bool = True
     measurements: tuple[str, ...] | None = None
+    lacks: tuple[str, ...] = ()
 
     def takes(self, measurement: str, seeds: int) -> bool:
         """Whether it can take a measurement with so many seeds."""
-        return (seeds == 1 or self.seed_axis) and (self.measurements is None or measurement in self.measurements)
+        able = measurement not in self.lacks and (self.measurements is None or measurement in self.measurements)
+        return able and (seeds == 1 or self.seed_axis)
 
 
 LIBRARIES = (
     Library("Ajax", "benchmarks.peers.ajax"),
-    Library("rejax", "benchmarks.peers.rejax", "rejax"),
-    Library("ajax-rl", "benchmarks.peers.ajax_rl", "ajax-rl", python="3.12"),
-    Library("SB3", "benchmarks.peers.sb3", "sb3", seed_axis=False),
-    Library("SBX", "benchmarks.peers.sbx", "sb3", seed_axis=False),
-    Library("limit", "benchmarks.limit", seed_axis=False, measurements=("import", "ppo", "dqn", "sac", "td3")),
+    Library("rejax", "benchmarks.peers.rejax", "rejax", lacks=("redq", "crossq")),
+    Library("ajax-rl", "benchmarks.peers.ajax_rl", "ajax-rl", python="3.12", lacks=("crossq",)),
+    Library("SB3", "benchmarks.peers.sb3", "sb3", seed_axis=False, lacks=("redq", "crossq")),
+    Library("SBX", "benchmarks.peers.sbx", "sb3", seed_axis=False, lacks=("redq",)),
+    Library("limit", "benchmarks.limit", seed_axis=False, lacks=("newcomer",)),
 )
 """In the order in which they are measured. The last is JAX alone: what no library in JAX can be faster than."""
 

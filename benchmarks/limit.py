@@ -58,7 +58,25 @@ def td3() -> list[Product]:
     return 2 * (forward(1, *pi) + critics) + actor  # two updates
 
 
-PRODUCTS = {"ppo": (ppo, work.PPO.rollout), "dqn": (dqn, 1), "sac": (sac, 1), "td3": (td3, 2)}
+def redq() -> list[Product]:
+    """The updates of one step and its action: ten critics, two of them in each target, and one step of the actor."""
+    w = work.REDQ
+    m, pi, q = w.batch_size, (3, *w.widths, 2), (4, *w.widths, 1)
+    critics = forward(m, *pi) + 2 * forward(m, *q) + 10 * (forward(m, *q) + backward(m, *q))
+    through = 10 * (forward(m, *q) + backward(m, *q, weights=False, inputs=True))
+    return forward(1, *pi) + w.per_step * critics + forward(m, *pi) + through + backward(m, *pi)
+
+
+def crossq() -> list[Product]:
+    """Three updates, one with a step of the actor, and their actions."""
+    m, pi, q = work.CrossQ.batch_size, (3, *work.CrossQ.widths, 2), (4, *work.CrossQ.widths, 1)
+    critics = forward(m, *pi) + 2 * (forward(2 * m, *q) + backward(2 * m, *q))
+    through = 2 * (forward(m, *q) + backward(m, *q, weights=False, inputs=True))
+    return 3 * (forward(1, *pi) + critics) + forward(m, *pi) + through + backward(m, *pi)
+
+
+PRODUCTS = {"ppo": (ppo, work.PPO.rollout), "dqn": (dqn, 1), "sac": (sac, 1), "td3": (td3, 2),
+            "redq": (redq, work.REDQ.per_step), "crossq": (crossq, 3)}  # fmt: skip
 """Name: the products, and how many environment steps (PPO) or updates they belong to."""
 
 

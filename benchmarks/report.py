@@ -64,7 +64,7 @@ LINES = (
     *(Line(f"PPO steps/s, {n}", f"PPO, {n}", result("rates"), True) for n in ("1 seed", "8 seeds", "64 seeds")),
     *(
         Line(f"{agent} updates/s, {n}", f"{agent}, {n}", result("rates"), True)
-        for agent in ("DQN", "SAC", "TD3")
+        for agent in ("DQN", "SAC", "TD3", "REDQ", "CrossQ")
         for n in ("1 seed", "4 seeds")
     ),
     *(Line(f"PPO peak memory, {n}, MB", f"PPO, {n}", peak) for n in ("1 seed", "8 seeds", "64 seeds")),
@@ -79,7 +79,7 @@ CPU_LINES = (
     Line("PPO steps per processor s", "PPO, one thread", result("cpu_rates"), True),
     *(
         Line(f"{name} updates per processor s", f"{name}, one thread", result("cpu_rates"), True)
-        for name in ("DQN", "SAC", "TD3")
+        for name in ("DQN", "SAC", "TD3", "REDQ", "CrossQ")
     ),
 )
 """The same work in processor time. Rates are those of one seed with a pool of one thread: a second one spends its time
@@ -128,7 +128,7 @@ def _number(x: float) -> str:
 def shares(tries: Sequence[Try]) -> list[str]:
     """What share of Ajax's step the matrix products are, one sentence an agent."""
     sentences = []
-    for agent in ("PPO", "DQN", "SAC", "TD3"):
+    for agent in ("PPO", "DQN", "SAC", "TD3", "REDQ", "CrossQ"):
         line = Line("", f"{agent}, one thread", result("cpu_rates"))
         ours, limit = (_values(line, tries, name) for name in (OURS, LIMIT))
         if ours and limit:

@@ -48,7 +48,7 @@ class OnPolicy:
 
 @dataclass(frozen=True)
 class OffPolicy:
-    """A replay agent's sizes: one environment, one update a step.
+    """A replay agent's sizes: one environment.
 
     Attributes:
         env: environment name.
@@ -59,6 +59,7 @@ class OffPolicy:
         warmup: environment steps before the first update.
         learning_rate: Adam's.
         refresh: DQN's updates between two copies of the target network.
+        per_step: updates in an environment step.
     """
 
     env: str
@@ -69,20 +70,23 @@ class OffPolicy:
     warmup: int = 256
     learning_rate: float = 3e-4
     refresh: int = 500
+    per_step: int = 1
 
     def steps(self, seeds: int) -> int:
         """Environment steps of each seed in one timed repeat."""
-        return self.warmup + max(100, self.updates // seeds)
+        return self.warmup + max(100, self.updates // seeds) // self.per_step
 
     def done(self, seeds: int) -> int:
         """Updates of all seeds in one timed repeat."""
-        return seeds * (self.steps(seeds) - self.warmup)
+        return seeds * (self.steps(seeds) - self.warmup) * self.per_step
 
 
 PPO = OnPolicy()
 DQN = OffPolicy("CartPole-v1", 64, (128, 128), updates=5_000)
 SAC = OffPolicy("Pendulum-v1", 256, (256, 256), updates=400)
 TD3 = OffPolicy("Pendulum-v1", 256, (256, 256), updates=400)
+REDQ = OffPolicy("Pendulum-v1", 256, (256, 256), updates=200, per_step=20)
+CrossQ = OffPolicy("Pendulum-v1", 256, (256, 256), updates=400, learning_rate=1e-3)
 
 NEWCOMER_STEPS = 100 * PPO.rollout
 """Steps of a first agent: "100k", in whole rollouts, so that no library trains more or less."""

@@ -43,11 +43,27 @@ def td3():
     return TD3(**_off_policy(work.TD3))
 
 
+def redq():
+    """REDQ on the common work."""
+    from ajax import REDQ
+
+    return REDQ(**_off_policy(work.REDQ), actor_learning_rate=work.REDQ.learning_rate)
+
+
+def crossq():
+    """CrossQ on the common work."""
+    from ajax import CrossQ
+
+    w = work.CrossQ
+    options = _off_policy(w)
+    return CrossQ(**options, critic_torso=options["torso"], actor_learning_rate=w.learning_rate)
+
+
 def _off_policy(w: work.OffPolicy) -> dict[str, Any]:
     from ajax import Replay, Torso
 
     return {
-        "replay": Replay(capacity=w.capacity, batch_size=w.batch_size, warmup=w.warmup, steps=1, updates=1),
+        "replay": Replay(capacity=w.capacity, batch_size=w.batch_size, warmup=w.warmup, updates=w.per_step),
         "torso": Torso(widths=w.widths, activation="relu"),
         "learning_rate": w.learning_rate,
     }
@@ -92,5 +108,7 @@ if __name__ == "__main__":
             "dqn": lambda seeds: _steady(dqn, work.DQN, seeds),
             "sac": lambda seeds: _steady(sac, work.SAC, seeds),
             "td3": lambda seeds: _steady(td3, work.TD3, seeds),
+            "redq": lambda seeds: _steady(redq, work.REDQ, seeds),
+            "crossq": lambda seeds: _steady(crossq, work.CrossQ, seeds),
         }
     )

@@ -59,6 +59,14 @@ def td3():
     return TD3(**_off_policy(work.TD3), **_actor_critic(work.TD3))
 
 
+def redq():
+    """REDQ on the common work."""
+    from ajax import REDQ
+
+    w = work.REDQ
+    return REDQ(**_off_policy(w), **_actor_critic(w), num_critic_updates=w.per_step)
+
+
 def _layers(widths: tuple[int, ...], activation: str) -> tuple[str, ...]:
     return tuple(part for width in widths for part in (str(width), activation))
 
@@ -136,5 +144,6 @@ if __name__ == "__main__":
             "dqn": lambda seeds: _steady(dqn, work.DQN, seeds),
             "sac": lambda seeds: _steady(sac, work.SAC, seeds),
             "td3": lambda seeds: _steady(td3, work.TD3, seeds),
+            "redq": lambda seeds: _steady(redq, work.REDQ, seeds),
         }
     )

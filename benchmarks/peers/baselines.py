@@ -39,7 +39,7 @@ def ppo(package: str):
 
 
 def off_policy(package: str, name: str):
-    """DQN, SAC or TD3 on the common work."""
+    """DQN, SAC, TD3 or CrossQ on the common work."""
     w = getattr(work, name)
     agent = getattr(importlib.import_module(package), name)
     return agent(
@@ -82,6 +82,6 @@ def measurements(package: str) -> dict[str, child.Measurement]:
         "newcomer": lambda seeds: _newcomer(package, seeds),
         **{
             name.lower(): lambda seeds, name=name: _steady(package, name, seeds)
-            for name in ("PPO", "DQN", "SAC", "TD3")
+            for name in ("PPO", "DQN", "SAC", "TD3", "CrossQ")
         },
     }

@@ -40,7 +40,9 @@ def test_markdown():
     assert report.markdown([["", "A"], ["x", "1"]]) == "|  | A |\n| --- | --- |\n| x | 1 |"
 
 
-@pytest.mark.parametrize(("name", "mflop"), [("dqn", 8.75), ("sac", 546.0), ("td3", 392.0)])
+@pytest.mark.parametrize(
+    ("name", "mflop"), [("dqn", 8.75), ("sac", 546.0), ("td3", 392.0), ("redq", 1163.0), ("crossq", 522.5)]
+)
 def test_the_products_of_an_update(name, mflop):
     make, updates = limit.PRODUCTS[name]
     flops = sum(2 * batch * n_in * n_out for _, batch, n_in, n_out in make()) / updates
@@ -51,3 +53,4 @@ def test_every_library_gets_whole_rollouts_and_the_same_updates():
     assert work.NEWCOMER_STEPS == 102_400 and work.PPO.batch_size == 256
     assert all(work.PPO.steps(seeds) % work.PPO.rollout == 0 for seeds in (1, 8, 64))
     assert work.SAC.done(4) == 4 * (work.SAC.steps(4) - work.SAC.warmup) == work.SAC.updates
+    assert work.REDQ.done(4) == 4 * 100 and (work.REDQ.steps(1) - work.REDQ.warmup) * 20 == work.REDQ.done(1) == 200
