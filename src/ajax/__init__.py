@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from ajax.environments.checker import check_env as check_env
     from ajax.environments.registry import make as make
     from ajax.networks.cnn import CNN as CNN
+    from ajax.networks.memory import GRU as GRU
+    from ajax.networks.memory import LSTM as LSTM
+    from ajax.networks.memory import Mamba as Mamba
+    from ajax.networks.memory import Transformer as Transformer
     from ajax.networks.torsos import Torso as Torso
     from ajax.training.driver import evaluate as evaluate
     from ajax.training.driver import load as load
@@ -53,6 +57,10 @@ _HOMES = {
     "Cosine": "ajax.core.schedules",
     "Linear": "ajax.core.schedules",
     "CNN": "ajax.networks.cnn",
+    "GRU": "ajax.networks.memory",
+    "LSTM": "ajax.networks.memory",
+    "Mamba": "ajax.networks.memory",
+    "Transformer": "ajax.networks.memory",
     "Torso": "ajax.networks.torsos",
     "Box": "ajax.core.spaces",
     "Discrete": "ajax.core.spaces",

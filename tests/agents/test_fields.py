@@ -60,8 +60,12 @@ NEW_STRUCTURE: dict[str, Any] = {
 }
 """Another value of every field that is not a number."""
 
-ELSEWHERE = ("replay.", "rollout.", "torso.cnn", "critic_torso.cnn")
-"""Fields with tests of their own: the training loop's, and the network's where observations are of another kind."""
+ELSEWHERE = (
+    "replay.",
+    "rollout.",
+    *(f"{torso}.{part}" for torso in ("torso", "critic_torso") for part in ("cnn", "memory")),
+)
+"""Fields with tests of their own: the training loop's, and what networks read observations by."""
 
 
 def exercise(agent: Any, spec: Spec, seed: int = 0) -> Any:

@@ -12,7 +12,8 @@ from ajax.core.records import Inputs, Net
 from ajax.core.spaces import Box, Discrete
 from ajax.networks import heads
 from ajax.networks.cnn import CNN, Filters
-from ajax.networks.torsos import Encoder, Torso
+from ajax.networks.encoder import Encoder
+from ajax.networks.torsos import Torso
 from tests.agents.build import KEY
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (2, 5, 6, 3), dtype=np.uint8)

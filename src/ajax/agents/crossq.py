@@ -49,6 +49,7 @@ class CrossQ(Agent):
 
     loop = "off_policy"
     acts = ("continuous",)
+    remembers = False  # the one pass is over rows whose pasts are of two lengths
 
     gamma: float = setting(default=0.99, within=(0, 1), help="discount per environment step")
     learning_rate: Scheduled = setting(default=1e-3, positive=True, help="Adam's step size for the critics")

@@ -24,10 +24,12 @@ class Agent:
             (it has a `rollout` field).
         acts: the kinds of action it takes.
         folds: the phases of extensions that its update folds.
+        remembers: whether its networks may have a memory.
     """
 
     loop: ClassVar[Literal["off_policy", "on_policy"]]
     acts: ClassVar[tuple[Literal["discrete", "continuous"], ...]]
+    remembers: ClassVar[bool] = True
     folds: ClassVar[frozenset[str]] = frozenset({"on_target", "critic_loss", "actor_loss", "post_update"})
 
     def init(self, spec: Spec, key: jax.Array) -> Any:

@@ -20,13 +20,24 @@ Array = jax.Array | np.ndarray
 class Inputs(struct.PyTreeNode):
     """All that a network may read. Networks take `Inputs`, not arrays, so that agents need not know what they use.
 
+    `reset`, `carry` and `before` are None where no network has a memory. What a row remembers is what a network makes
+    of `carry` along the stream `before`; the rows are (steps, sequences) in one axis, and the last of them follows the
+    whole stream.
+
     Attributes:
         obs: observations (batch, *observation shape), already normalized where a run normalizes.
         unscaled: the same before normalization, where a run normalizes and has extensions; else None. Ask for `raw`.
+        reset: float32 0 or 1 (batch,): the row is the first of its episode, and remembers nothing.
+        carry: by network, what its memory held at the start of the stream (sequences, ...); a network that is not in
+            it held nothing.
+        before: the stream, (time, sequences, ...); None: the rows follow `carry` at once.
     """
 
     obs: jax.Array
     unscaled: jax.Array | None = None
+    reset: jax.Array | None = None
+    carry: dict[str, Any] | None = None
+    before: Inputs | None = None
 
     @property
     def raw(self) -> jax.Array:

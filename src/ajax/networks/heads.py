@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from ajax.core.distributions import Categorical, Normal, TanhNormal
 from ajax.core.learn import pick
 from ajax.core.records import Inputs, Net
-from ajax.networks.torsos import MLP, Encoder, Torso
+from ajax.networks.encoder import Encoder
+from ajax.networks.torsos import MLP, Torso
 
 
 def _ensemble(size: int):
@@ -33,7 +34,7 @@ class QValues(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs) -> jax.Array:
-        features = Encoder(self.torso)(x)
+        features = Encoder(self.torso, name="q_encoder")(x)
         if not self.dueling:
             return MLP(self.torso, self.n_actions)(features)
         value = MLP(self.torso, 1, name="value")(features)
@@ -50,7 +51,7 @@ class QEnsemble(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs, action: jax.Array) -> jax.Array:
-        features = Encoder(self.torso)(x)
+        features = Encoder(self.torso, name="q_encoder")(x)
         rows = jnp.concatenate([features.reshape(len(features), -1), action.reshape(len(action), -1)], -1)
         return _ensemble(self.n_critics)(self.torso, 1, renorm=self.renorm)(rows)[..., 0]
 
@@ -74,7 +75,7 @@ class QValuesEnsemble(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs, action: jax.Array | None = None) -> jax.Array:
-        q = _ensemble(self.n_critics)(self.torso, self.n_actions)(Encoder(self.torso)(x))
+        q = _ensemble(self.n_critics)(self.torso, self.n_actions)(Encoder(self.torso, name="q_encoder")(x))
         return q if action is None else pick(q, jnp.broadcast_to(action, q.shape[:-1]))
 
 
@@ -85,7 +86,7 @@ class Value(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs) -> jax.Array:
-        return MLP(self.torso, 1)(Encoder(self.torso)(x))[:, 0]
+        return MLP(self.torso, 1)(Encoder(self.torso, name="value_encoder")(x))[:, 0]
 
 
 class CategoricalPolicy(nn.Module):
@@ -96,7 +97,7 @@ class CategoricalPolicy(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs) -> Categorical:
-        return Categorical(MLP(self.torso, self.n_actions, 0.01)(Encoder(self.torso)(x)))
+        return Categorical(MLP(self.torso, self.n_actions, 0.01)(Encoder(self.torso, name="policy_encoder")(x)))
 
 
 class GaussianPolicy(nn.Module):
@@ -107,7 +108,7 @@ class GaussianPolicy(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs) -> Normal:
-        loc = MLP(self.torso, self.size, 0.01)(Encoder(self.torso)(x))
+        loc = MLP(self.torso, self.size, 0.01)(Encoder(self.torso, name="policy_encoder")(x))
         return Normal(loc, jnp.broadcast_to(self.param("log_std", nn.initializers.zeros, (self.size,)), loc.shape))
 
 
@@ -124,7 +125,9 @@ class SquashedPolicy(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs) -> TanhNormal:
-        loc, log_std = jnp.split(MLP(self.torso, 2 * self.size, renorm=self.renorm)(Encoder(self.torso)(x)), 2, -1)
+        loc, log_std = jnp.split(
+            MLP(self.torso, 2 * self.size, renorm=self.renorm)(Encoder(self.torso, name="policy_encoder")(x)), 2, -1
+        )
         return TanhNormal(loc, jnp.clip(log_std, -20.0, 2.0))
 
 
@@ -140,7 +143,7 @@ class TanhMeanPolicy(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs) -> Normal:
-        loc = jnp.tanh(MLP(self.torso, self.size)(Encoder(self.torso)(x)))
+        loc = jnp.tanh(MLP(self.torso, self.size)(Encoder(self.torso, name="policy_encoder")(x)))
         log_std = jnp.clip(self.param("log_std", nn.initializers.zeros, (self.size,)), -5.0, 2.0)
         return Normal(loc, jnp.broadcast_to(log_std, loc.shape))
 
@@ -153,7 +156,7 @@ class DeterministicPolicy(nn.Module):
 
     @nn.compact
     def __call__(self, x: Inputs) -> jax.Array:
-        return jnp.tanh(MLP(self.torso, self.size)(Encoder(self.torso)(x)))
+        return jnp.tanh(MLP(self.torso, self.size)(Encoder(self.torso, name="policy_encoder")(x)))
 
 
 class ActorCritic(nn.Module):

@@ -4,46 +4,33 @@ from __future__ import annotations
 
 import flax.linen as nn
 import jax
-import jax.numpy as jnp
 
 from ajax.core.config import config, setting
 from ajax.core.errors import ConfigError
-from ajax.core.records import Inputs
-from ajax.networks.cnn import CNN, Filters
-from ajax.networks.layers import ACTIVATIONS, INITIALIZERS, hidden_init
+from ajax.networks.cnn import CNN
+from ajax.networks.layers import ACTIVATIONS, INITIALIZERS, flat, hidden_init
+from ajax.networks.memory import GRU, LSTM, Mamba, Transformer
 from ajax.networks.product import dot_general
 from ajax.networks.renorm import BatchRenorm
 
 
 @config
 class Torso:
-    """The shape of a network, shared by all agents: convolutions where asked for, then a multilayer perceptron."""
+    """The shape of a network, shared by all agents: a multilayer perceptron, and what it reads the observation by."""
 
     widths: tuple[int, ...] = setting(default=(256, 256), help="units of each hidden layer")
     activation: str = setting(default="relu", choices=tuple(ACTIVATIONS), help="nonlinearity after each hidden layer")
     initializer: str = setting(default="lecun", choices=tuple(INITIALIZERS), help="distribution of the initial weights")
     layer_norm: bool = setting(default=False, help="normalize each hidden layer before its nonlinearity")
     cnn: CNN | None = setting(default=None, help="convolutions before the hidden layers, for images; None: none")
+    memory: GRU | LSTM | Transformer | Mamba | None = setting(
+        default=None, help="memory before the hidden layers, for what one observation does not show; None: none"
+    )
 
     def check(self) -> None:
         """Widths are positive."""
         if any(width < 1 for width in self.widths):
             raise ConfigError(f"Torso(widths={self.widths!r}): every width must be at least 1.")
-
-
-class Encoder(nn.Module):
-    """What a network knows of the state, (batch, ...): the observation, or the features that `torso.cnn` finds in it.
-
-    Every head reads its `Inputs` through one; critics of an ensemble share theirs.
-    """
-
-    torso: Torso
-
-    @nn.compact
-    def __call__(self, x: Inputs) -> jax.Array:
-        if self.torso.cnn is None:
-            return x.obs
-        return Filters(self.torso.cnn, self.torso.activation, self.torso.initializer)(x.obs)
 
 
 class MLP(nn.Module):
@@ -60,7 +47,7 @@ class MLP(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        x = x.reshape(x.shape[0], -1).astype(jnp.promote_types(x.dtype, jnp.float32))
+        x = flat(x)
         if self.renorm is not None:
             x = BatchRenorm(self.renorm)(x)
         for width in self.torso.widths:

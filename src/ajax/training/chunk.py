@@ -14,7 +14,7 @@ from ajax.core.errors import EnvironmentFault
 from ajax.core.keys import stream
 from ajax.core.records import Array, Batch, Clock
 from ajax.core.spaces import to_box
-from ajax.training import normalise, off_policy, offline, on_policy
+from ajax.training import memory, normalise, off_policy, offline, on_policy
 from ajax.training.collect import transition, uniform
 from ajax.training.run import Finished, Run, Task
 from ajax.training.stage import Stage
@@ -72,7 +72,9 @@ def begin(agent: Any, task: Task, key: jax.Array) -> tuple[Run, Sanity]:
     action = uniform(task, stream(key, "try"))
     keys = jax.random.split(stream(key, "try"), task.n_envs)
     _, out = jax.vmap(task.env.step)(keys, env, to_box(task.env.action_space, action))
+    carry = memory.nothing(agent, state, task.n_envs)
     row = transition(obs, action, out.reward, out.terminated, out.truncated, out.obs, {})
+    row = memory.noted(row, memory.fresh(obs, carry), carry)
     run = Run(
         key=key,
         agent=state,
@@ -84,6 +86,7 @@ def begin(agent: Any, task: Task, key: jax.Array) -> tuple[Run, Sanity]:
         episode_return=jnp.zeros(task.n_envs),
         episode_length=jnp.zeros(task.n_envs),
         each=each_of(agent, task, task.n_envs),
+        carry=carry,
     )
     run = run.replace(store=empty_store(agent, task, run, row))
     return run, Sanity(*(jnp.isfinite(x).all() for x in (obs, out.obs, out.reward)))

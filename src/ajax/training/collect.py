@@ -11,7 +11,7 @@ from flax import struct
 from ajax.core.keys import stream
 from ajax.core.records import Array, Batch, Clock, Inputs
 from ajax.core.spaces import Discrete, to_box
-from ajax.training import normalise
+from ajax.training import memory, normalise
 from ajax.training.run import Finished, Run, Task
 from ajax.training.stage import Stage
 
@@ -46,7 +46,7 @@ def interact(
     Returns:
         The run, the raw transitions (n_envs, ...), and the episodes that ended.
     """
-    x = normalise.inputs(run.statistics, run.obs, task.watched)
+    x = memory.recall(run, normalise.inputs(run.statistics, run.obs, task.watched))
     if learn:
         action, extras = agent.act(run.agent, x, keys.act, clock, True)
     else:
@@ -56,11 +56,13 @@ def interact(
     executed = stage.act("execute", x, action)
     env, out = jax.vmap(task.env.step)(keys.step, run.env, to_box(task.env.action_space, executed))
     row = transition(run.obs, action, out.reward, out.terminated, out.truncated, out.obs, extras)
+    carry = memory.remember(agent, run.agent, x)
+    row = memory.noted(row, x, carry)
     row = row.replace(extras=extras | stage.record(row))
     ended = out.terminated | out.truncated
     run, finished = count_episodes(run, row.reward, ended)
     env, obs = restart(task, keys.reset, ended, env, out.obs)
-    return run.replace(env=env, obs=obs, each=stage.each), row, finished
+    return run.replace(env=env, obs=obs, each=stage.each, carry=carry), row, finished
 
 
 def transition(obs, action, reward, terminated, truncated, next_obs, extras) -> Batch:

@@ -18,6 +18,7 @@ from ajax.environments.wrappers import ActionRepeat, FlattenObservation, TimeLim
 from ajax.logging import checkpoint
 from ajax.logging.backends import Logger
 from ajax.logging.folder import RunFolder, read_config
+from ajax.training import memory
 from ajax.training.chunk import loop_of
 from ajax.training.evaluate import Evaluation
 from ajax.training.host import HostLanes
@@ -237,6 +238,7 @@ def make_task(plan: Plan, env: Any, dataset: Dataset | None = None) -> Task:
     task = Task(env, n_envs, plan.normalize, offline=plan.offline)
     agent.check_spaces(task.spec)
     check_extensions(agent, plan.extensions, loop_of(agent, plan.offline).FOLDS)
+    memory.check(agent, plan.offline, plan.extensions)
     task = task.replace(extensions=tuple(extension.bind(task.spec) for extension in plan.extensions))
     return task if dataset is None else task.replace(dataset=dataset.store(task.spec))
 

@@ -20,6 +20,7 @@ from ajax.core.spaces import to_box
 from ajax.training import normalise
 from ajax.training.chunk import each_of
 from ajax.training.collect import transition
+from ajax.training.memory import Carry, nothing, remember
 from ajax.training.run import Run, Task
 from ajax.training.stage import Stage, add_names
 
@@ -56,7 +57,7 @@ def evaluate(agent: Any, task: Task, run: Run, tick: jax.Array, limit: jax.Array
         episodes: how many.
     """
     key = jax.random.fold_in(stream(run.key, "evaluate"), tick)
-    start = each_of(agent, task, episodes)
+    start = start_of(agent, task, run, episodes)
     outcome, rows = play(task, greedy(agent, task, run), start, key, limit, episodes, eval_rows(task))
     metrics = measure(agent, task, run, rows, key)
     for rival in rivals(task):
@@ -69,14 +70,21 @@ def greedy(agent: Any, task: Task, run: Run) -> Policy:
     """The agent's greedy policy, with what extensions make of its actions."""
     clock = Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
 
-    def policy(key: jax.Array, obs: jax.Array, each: tuple, elapsed: jax.Array):
-        x = normalise.inputs(run.statistics, obs, task.watched)
+    def policy(key: jax.Array, obs: jax.Array, kept: tuple[tuple, Carry], elapsed: jax.Array):
+        each, carry = kept
+        x = normalise.inputs(run.statistics, obs, task.watched).replace(carry=carry or None)
         action, _ = agent.act(run.agent, x, stream(key, "act"), clock, False)
         stage = Stage(agent, task, run, clock, key, each, elapsed)
         action = stage.act("eval_act", x, action)
-        return action, stage.act("execute", x, action), stage.each
+        executed = stage.act("execute", x, action)
+        return action, executed, (stage.each, remember(agent, run.agent, x))
 
     return policy
+
+
+def start_of(agent: Any, task: Task, run: Run, n: int) -> tuple[tuple, Carry]:
+    """What extensions and the networks' memories keep of `n` episodes that start."""
+    return each_of(agent, task, n), nothing(agent, run.agent, n)
 
 
 def follow(task: Task, expert: Expert) -> Policy:

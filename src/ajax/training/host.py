@@ -18,13 +18,14 @@ from flax import struct
 
 from ajax.core.expert import Expert, advise, memories
 from ajax.core.keys import seed_key, stream
-from ajax.core.records import Array, Batch, Clock
+from ajax.core.records import Array, Batch, Clock, Inputs
 from ajax.core.spaces import Space, to_box
 from ajax.environments.gymnasium import GymnasiumVector
 from ajax.training import normalise, off_policy
 from ajax.training.chunk import NEVER, Report, Sanity, each_of, empty_store, finite, loop_of, seen
 from ajax.training.collect import count_episodes, transition, uniform
-from ajax.training.evaluate import EXPERT_RETURN, Evaluation, eval_rows, follow, greedy, measure, rivals
+from ajax.training.evaluate import EXPERT_RETURN, Evaluation, eval_rows, follow, greedy, measure, rivals, start_of
+from ajax.training.memory import Carry, fresh, noted, nothing, recall, remember
 from ajax.training.pretrain import fold
 from ajax.training.programs import compile_soon, numbers
 from ajax.training.run import Finished, Run, Task
@@ -149,16 +150,17 @@ class HostLanes:
             seen = run.replace(store=(), env=(), episode_return=(), episode_length=np.float32(run.episode_length))
             args = self.agents[lane], self.task, seen, np.int32(tick), np.int32(i), self.horizon
             acted, each = self._call(_act, vector.n_envs, *args, learn=learn)
-            action, box_action, extras = jax.device_get(acted)
+            action, box_action, extras, carry = jax.device_get(acted)
             out = vector.step(box_action)
             row = transition(run.obs, action, out.reward, out.terminated, out.truncated, out.final_obs, extras)
+            row = noted(row, recall(run, Inputs(run.obs)), carry)
             if self.task.folds("record"):
                 after = self.agents[lane], self.task, seen.replace(each=each), row, *args[3:]
                 recorded, each = self._call(_record, vector.n_envs, *after, learn=learn)
                 row = row.replace(extras=extras | jax.device_get(recorded))
             rows.append(row)
             run, finished = count_episodes(run, out.reward, out.terminated | out.truncated)
-            self.runs[lane] = run.replace(obs=out.obs, each=each)
+            self.runs[lane] = run.replace(obs=out.obs, each=each, carry=carry)
             ended.append(finished)
         return jax.tree.map(lambda *x: np.stack(x), *rows), ended
 
@@ -177,7 +179,7 @@ class HostLanes:
     def _evaluate(self, lane: int, tick: int, episodes: int) -> Evaluation:
         run = self.runs[lane].replace(store=(), each=(), **dict.fromkeys(_OUTSIDE, ()))
         agent = self.agents[lane]
-        start = each_of(agent, self.task, episodes)
+        start = start_of(agent, self.task, run, episodes)
         args = agent, self.task, run, np.int32(tick)
         outcome, rows = self._episodes(lane, tick, episodes, _greedy, args, start, eval_rows(self.task))
         metrics = (
@@ -247,13 +249,13 @@ class HostLanes:
         return self.runs[lane]
 
 
-_OUTSIDE = ("env", "obs", "episode_return", "episode_length")
+_OUTSIDE = ("env", "obs", "episode_return", "episode_length", "carry")
 """What of a `Run` only the host changes. `env` counts how often the run was resumed."""
 
 
 def _on_host(run: Run) -> Run:
     """A run whose part that only the host changes is in NumPy."""
-    return run.replace(**{name: np.array(getattr(run, name)) for name in _OUTSIDE})
+    return run.replace(**{name: jax.tree.map(np.array, getattr(run, name)) for name in _OUTSIDE})
 
 
 def _seed(seed: int, count: int, use: str) -> int:
@@ -273,10 +275,13 @@ def _clock(loop: Any, agent: Any, tick: jax.Array, i: jax.Array | int, n_envs: i
 
 def _begin(agent: Any, task: Task, key: jax.Array, obs: jax.Array) -> Run:
     zeros = jnp.zeros(task.n_envs)
+    state = agent.init(task.spec, stream(key, "init"))
+    carry = nothing(agent, state, task.n_envs)
     row = transition(obs, uniform(task, key), zeros, zeros, zeros, obs, {})
+    row = noted(row, fresh(obs, carry), carry)
     run = Run(
         key=key,
-        agent=agent.init(task.spec, stream(key, "init")),
+        agent=state,
         env=jnp.int32(0),
         obs=obs,
         store=(),
@@ -285,6 +290,7 @@ def _begin(agent: Any, task: Task, key: jax.Array, obs: jax.Array) -> Run:
         episode_return=zeros,
         episode_length=zeros,
         each=each_of(agent, task, task.n_envs),
+        carry=carry,
     )
     return run.replace(store=empty_store(agent, task, run, row))
 
@@ -298,15 +304,16 @@ def _stage(agent: Any, task: Task, run: Run, tick: jax.Array, i: jax.Array, hori
 
 def _act(
     agent: Any, task: Task, run: Run, tick: jax.Array, i: jax.Array, horizon: jax.Array, learn: bool
-) -> tuple[tuple[jax.Array, jax.Array, dict], tuple]:
+) -> tuple[tuple[jax.Array, jax.Array, dict, Carry], tuple]:
     stage = _stage(agent, task, run, tick, i, horizon)
-    x = normalise.inputs(run.statistics, run.obs, task.watched)
+    x = recall(run, normalise.inputs(run.statistics, run.obs, task.watched))
     if learn:
         action, extras = agent.act(run.agent, x, stage.key, stage.clock, True)
     else:
         action, extras = uniform(task, stage.key), {}
     action = stage.act("act", x, action)
-    return (action, to_box(task.spec.action, stage.act("execute", x, action)), extras), stage.each
+    box_action = to_box(task.spec.action, stage.act("execute", x, action))
+    return (action, box_action, extras, remember(agent, run.agent, x)), stage.each
 
 
 def _record(
@@ -317,11 +324,11 @@ def _record(
 
 
 def _greedy(
-    agent: Any, task: Task, run: Run, tick: jax.Array, obs: jax.Array, each: tuple, t: jax.Array
+    agent: Any, task: Task, run: Run, tick: jax.Array, obs: jax.Array, kept: tuple, t: jax.Array
 ) -> tuple[jax.Array, jax.Array, tuple]:
     key = jax.random.fold_in(jax.random.fold_in(stream(run.key, "evaluate"), tick), t)
-    action, executed, each = greedy(agent, task, run)(key, obs, each, jnp.full(obs.shape[0], t, jnp.float32))
-    return action, to_box(task.spec.action, executed), each
+    action, executed, kept = greedy(agent, task, run)(key, obs, kept, jnp.full(obs.shape[0], t, jnp.float32))
+    return action, to_box(task.spec.action, executed), kept
 
 
 def _follow(

@@ -58,12 +58,18 @@ def inputs(statistics: Statistics, obs: jax.Array, keep: bool = False) -> Inputs
     return Inputs(statistics.obs.normalize(obs), obs if keep else None)
 
 
+def read(statistics: Statistics, raw: Inputs, keep: bool = False) -> Inputs:
+    """What networks read of raw inputs, with what was remembered; see `inputs`."""
+    x = inputs(statistics, raw.obs, keep)
+    return raw.replace(obs=x.obs, unscaled=x.unscaled)
+
+
 def batch(statistics: Statistics, b: Batch, keep: bool = False) -> Batch:
     """Normalize a raw batch: both observations and the reward, whose mean is kept; `keep` the raw observations too."""
     reward = b.reward
     if isinstance(statistics.reward, RunningStats):
         reward = jnp.clip(reward / statistics.reward.std, -10.0, 10.0)
-    return b.replace(now=inputs(statistics, b.now.obs, keep), next=inputs(statistics, b.next.obs, keep), reward=reward)
+    return b.replace(now=read(statistics, b.now, keep), next=read(statistics, b.next, keep), reward=reward)
 
 
 def observe(normalize: Normalize, statistics: Statistics, rows: Batch) -> Statistics:

@@ -11,7 +11,7 @@ from ajax.buffers import replay
 from ajax.core.keys import stream
 from ajax.core.learn import Metrics
 from ajax.core.records import Batch, Clock
-from ajax.training import normalise
+from ajax.training import memory, normalise
 from ajax.training.collect import interact, step_keys
 from ajax.training.run import Finished, Run, Task
 from ajax.training.stage import hooks_of
@@ -32,13 +32,13 @@ def updates_per_tick(agent: Any) -> int:
 
 def warmup_ticks(agent: Any) -> int:
     """Ticks that only collect: the warm-up asked for, and at least what makes the first sample a whole window."""
-    window = -(-(agent.window - 1) // agent.replay.steps)
+    window = -(-(memory.window(agent) - 1) // agent.replay.steps)
     return max(-(-agent.replay.warmup // steps_per_tick(agent)), window)
 
 
 def init_store(agent: Any, row: Batch) -> replay.Store:
     """The empty replay for rows like this one."""
-    return replay.init(row, agent.replay.capacity)
+    return replay.init(memory.stored(row), agent.replay.capacity)
 
 
 def tick(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool) -> tuple[Run, Metrics, Finished]:
@@ -60,7 +60,7 @@ def tick(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: 
 
 def keep(task: Task, run: Run, row: Batch) -> Run:
     """Store a raw row, and let normalization see it. Of its extras only what extensions recorded is kept."""
-    row = row.replace(extras={name: row.extras[name] for name in run.store.rows.extras})
+    row = memory.stored(row.replace(extras={name: row.extras[name] for name in run.store.rows.extras}))
     statistics = normalise.observe(task.normalize, run.statistics, jax.tree.map(lambda x: x[None], row))
     return run.replace(store=replay.add(run.store, row), statistics=statistics)
 
@@ -74,8 +74,8 @@ def learn_from(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock) -
         key_i = jax.random.fold_in(key, i)
         now = clock.replace(update=clock.update + i)
         hooks = hooks_of(agent, task, own, now, key_i)
-        rows = replay.sample(store, stream(key_i, "sample"), agent.replay.batch_size, agent.window)
-        b = normalise.batch(statistics, hooks.sample(state, rows), task.watched)
+        rows = replay.sample(store, stream(key_i, "sample"), memory.n_samples(agent), memory.window(agent))
+        b = memory.unrolled(agent, normalise.batch(statistics, hooks.sample(state, rows), task.watched))
         b = hooks.reward(state, b)
         state, metrics = agent.update(state, b, stream(key_i, "update"), now, hooks)
         return (state, hooks.post_update(state, b)), metrics

@@ -11,7 +11,7 @@ from ajax.buffers.rollout import deal
 from ajax.core.keys import stream
 from ajax.core.learn import Metrics
 from ajax.core.records import Batch, Clock
-from ajax.training import normalise
+from ajax.training import memory, normalise
 from ajax.training.collect import StepKeys, interact, step_keys
 from ajax.training.run import Finished, Run, Task
 from ajax.training.stage import hooks_of
@@ -60,13 +60,13 @@ def learn_from(agent: Any, task: Task, run: Run, rows: Batch, key: jax.Array, cl
     """All epochs over one raw rollout (time, n_envs, ...); returns the updates' mean metrics."""
     b = normalise.batch(run.statistics, rows, task.watched)
     b = agent.prepare(run.agent, hooks_of(agent, task, run.own, clock, key).reward(run.agent, b))
-    b = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), b)
+    b, n = memory.cut(agent, b)
     rollout = agent.rollout
-    indices = deal(stream(key, "deal"), rollout.size, rollout.n_epochs, rollout.n_minibatches)
+    indices = deal(stream(key, "deal"), n, rollout.n_epochs, rollout.n_minibatches)
 
     def update(carry: tuple[Any, tuple], turn: tuple[jax.Array, jax.Array]):
         (state, own), (i, index) = carry, turn
-        minibatch = jax.tree.map(lambda x: x[index], b)
+        minibatch = memory.take(agent, b, index)
         now = clock.replace(update=clock.update + i)
         key_i = jax.random.fold_in(key, i)
         hooks = hooks_of(agent, task, own, now, key_i)

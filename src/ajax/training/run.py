@@ -27,6 +27,7 @@ class Run(struct.PyTreeNode):
         episode_return: reward summed since each episode's start (n_envs,), in the environment's units.
         episode_length: steps since each episode's start (n_envs,).
         each: what every extension keeps of each environment, leading axis n_envs.
+        carry: by network, what its memory holds of each environment's episode (n_envs, ...); `{}` without a memory.
     """
 
     key: jax.Array
@@ -39,6 +40,7 @@ class Run(struct.PyTreeNode):
     episode_return: jax.Array
     episode_length: jax.Array
     each: tuple[Any, ...] = ()
+    carry: dict[str, Any] = struct.field(default_factory=dict)
 
 
 class Task(struct.PyTreeNode):
