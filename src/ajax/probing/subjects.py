@@ -16,7 +16,7 @@ import dataclasses
 import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -26,6 +26,18 @@ from ajax.core.hooks import Extension
 from ajax.core.spaces import Box
 from ajax.probing.query import Readings
 from ajax.probing.spec import Spec
+
+
+class History(NamedTuple):
+    """What led up to a moment, for agents that remember.
+
+    Attributes:
+        obs: observations (time, n, features), the last of which are those of the moment.
+        reset: 1 where an episode begins, and what was before it must be forgotten (time, n).
+    """
+
+    obs: np.ndarray
+    reset: np.ndarray
 
 
 class Trained(Protocol):
@@ -132,7 +144,7 @@ class AjaxSubject:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AjaxTrained:
-    """A trained Ajax agent.
+    """A trained Ajax agent; it can be asked at a `History` as well as at observations.
 
     Attributes:
         agent, spec: what was trained on what.
@@ -145,7 +157,7 @@ class AjaxTrained:
     states: Any
     statistics: Any
 
-    def q(self, obs: np.ndarray, action: np.ndarray | None = None) -> np.ndarray:
+    def q(self, obs: np.ndarray | History, action: np.ndarray | None = None) -> np.ndarray:
         """See `Trained.q`; the smallest of several critics."""
         self._needs("q")
         if action is None:
@@ -159,12 +171,12 @@ class AjaxTrained:
         values = self._map(lambda state, x: self.agent.q(state, x, units), obs)
         return values.min(1) if values.ndim == 3 else values
 
-    def v(self, obs: np.ndarray) -> np.ndarray:
+    def v(self, obs: np.ndarray | History) -> np.ndarray:
         """See `Trained.v`."""
         self._needs("v")
         return self._map(lambda state, x: self.agent.v(state, x), obs)
 
-    def act(self, obs: np.ndarray) -> np.ndarray:
+    def act(self, obs: np.ndarray | History) -> np.ndarray:
         """See `Trained.act`."""
         import jax
         import jax.numpy as jnp
@@ -180,16 +192,21 @@ class AjaxTrained:
 
         return self._map(best, obs)
 
-    def _map(self, read: Callable[[Any, Any], Any], obs: np.ndarray) -> np.ndarray:
+    def _map(self, read: Callable[[Any, Any], Any], obs: np.ndarray | History) -> np.ndarray:
         import jax
         import jax.numpy as jnp
 
         from ajax.core.records import Inputs
 
-        seen_obs = jnp.asarray(obs, jnp.float32)
+        def inputs(normalize: Callable[[Any], Any]) -> Inputs:
+            if not isinstance(obs, History):
+                return Inputs(normalize(jnp.asarray(obs, jnp.float32)))
+            seen, reset = normalize(jnp.asarray(obs.obs, jnp.float32)), jnp.asarray(obs.reset, jnp.float32)
+            return Inputs(seen[-1], reset[-1], None, Inputs(seen[:-1], reset[:-1]))
+
         if self.statistics is None:
-            return np.asarray(jax.vmap(lambda state: read(state, Inputs(seen_obs)))(self.states))
-        both = jax.vmap(lambda state, seen: read(state, Inputs(seen.normalize(seen_obs))))(self.states, self.statistics)
+            return np.asarray(jax.vmap(lambda state: read(state, inputs(lambda raw: raw)))(self.states))
+        both = jax.vmap(lambda state, seen: read(state, inputs(seen.normalize)))(self.states, self.statistics)
         return np.asarray(both)
 
     def _needs(self, method: str) -> None:
