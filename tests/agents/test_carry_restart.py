@@ -1,6 +1,6 @@
 """What a recurrent agent acts with is its own episode and nothing else: its networks run from a fresh carry over it.
 
-Every exported agent is held to this with every kind of memory; in the fast tier each agent with one kind.
+Every exported agent that can have a memory is held to this with every kind; in the fast tier each with one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from ajax.agents import MODULES
+from ajax.agents import MODULES, get
 from ajax.networks.memory import forget
 from ajax.training.chunk import begin
 from ajax.training.collect import interact, step_keys
@@ -20,9 +20,10 @@ from tests.agents.build import KEY, clock
 from tests.training.recurrent import KINDS, assert_remembered, recurrent
 
 STEPS, N_ENVS = 12, 2
-FAST = {name: list(KINDS)[i % len(KINDS)] for i, name in enumerate(MODULES)}
+AGENTS = [name for name in MODULES if get(name).remembers]
+FAST = {name: list(KINDS)[i % len(KINDS)] for i, name in enumerate(AGENTS)}
 PAIRS = [
-    pytest.param(name, kind, marks=() if FAST[name] == kind else pytest.mark.slow) for name in MODULES for kind in KINDS
+    pytest.param(name, kind, marks=() if FAST[name] == kind else pytest.mark.slow) for name in AGENTS for kind in KINDS
 ]
 
 
@@ -55,7 +56,7 @@ def test_the_carry_is_the_episodes_own(name, kind):
     np.testing.assert_array_equal(rows.next.reset, 0.0)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", AGENTS)
 def test_it_is_what_the_agent_acts_with(name):
     agent, env = recurrent(name)
     state, rows = acted(agent, env)

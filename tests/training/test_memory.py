@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ajax import DQN, GRU, PPO, TD3, Replay, Rollout, Torso, resume
+from ajax import DQN, GRU, PPO, TD3, CrossQ, Replay, Rollout, Torso, resume
 from ajax.core.errors import CapabilityError, ConfigError
 from ajax.core.records import Batch, Inputs
 from ajax.training import memory
@@ -108,7 +108,7 @@ def test_a_split_run_with_a_memory_is_the_whole_run(name, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["LSTM", "Transformer", "Mamba"])
-@pytest.mark.parametrize("name", ["DQN", "PPO", "SAC", "TD3"])
+@pytest.mark.parametrize("name", ["DQN", "PPO", "SAC", "TD3", "REDQ"])
 def test_every_agent_trains_with_every_memory_and_every_network_moves(name, kind):
     agent, env = recurrent(name, kind, burn_in=int(name != "PPO"))
     short, long = (leaves(train(agent, env, n, horizon=64, normalize_observations=True)) for n in (40, 64))
@@ -172,6 +172,11 @@ REFUSED = {
         lambda: train(with_gru(PPO(rollout=LOOPS["on_policy"]["rollout"]), length=2, burn_in=1), DISCRETE),
         ConfigError,
         "burn_in is for replay; in a rollout a memory goes on from where it stood",
+    ),
+    "an agent without": (
+        lambda: train(CrossQ(critic_torso=Torso(memory=GRU())), CONTINUOUS),
+        CapabilityError,
+        "CrossQ has no memory: leave it out of its torsos. DQN, PPO, SAC and TD3 can have one",
     ),
     "several steps": (
         lambda: train(with_gru(DQN(n_step=3, replay=REPLAY), length=4), DISCRETE),

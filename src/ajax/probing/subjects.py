@@ -202,7 +202,7 @@ class AjaxTrained:
             if not isinstance(obs, History):
                 return Inputs(normalize(jnp.asarray(obs, jnp.float32)))
             seen, reset = normalize(jnp.asarray(obs.obs, jnp.float32)), jnp.asarray(obs.reset, jnp.float32)
-            return Inputs(seen[-1], reset[-1], None, Inputs(seen[:-1], reset[:-1]))
+            return Inputs(seen[-1], reset=reset[-1], before=Inputs(seen[:-1], reset=reset[:-1]))
 
         if self.statistics is None:
             return np.asarray(jax.vmap(lambda state: read(state, inputs(lambda raw: raw)))(self.states))
