@@ -52,6 +52,7 @@ class DQN(Agent):
     loop = "off_policy"
     acts = ("discrete",)
     folds = frozenset({"on_target", "critic_loss", "post_update"})
+    actor, critic = "", "q"
 
     gamma: float = setting(default=0.99, within=(0, 1), help="discount per environment step")
     learning_rate: Scheduled = setting(default=6.25e-5, positive=True, help="Adam's step size")

@@ -48,6 +48,7 @@ class PPO(Agent):
 
     loop = "on_policy"
     acts = ("discrete", "continuous")
+    actor = critic = "net"
 
     gamma: float = setting(default=0.99, within=(0, 1), help="discount per environment step")
     gae_lambda: float = setting(default=0.95, within=(0, 1), help="decay of the advantage's trace")

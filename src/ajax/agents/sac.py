@@ -138,6 +138,10 @@ class SAC(Agent):
         """Q_i(s, a) of the online critics: (2, batch)."""
         return state.critic(x, action)
 
+    def target_q(self, state: State, x: Inputs, action: jax.Array) -> jax.Array:
+        """Q_i(s, a) of the target critics: (2, batch)."""
+        return state.target(x, action)
+
     def pi(self, state: State, x: Inputs):
         """The distribution pi(.|s), in agent units."""
         return state.actor(x)

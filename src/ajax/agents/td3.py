@@ -132,6 +132,10 @@ class TD3(Agent):
         """Q_i(s, a) of the online critics: (2, batch)."""
         return state.critic(x, action)
 
+    def target_q(self, state: State, x: Inputs, action: jax.Array) -> jax.Array:
+        """Q_i(s, a) of the target critics: (2, batch)."""
+        return state.target_critic(x, action)
+
     def pi(self, state: State, x: Inputs) -> jax.Array:
         """mu(s): (batch, action size), in agent units."""
         return state.actor(x)

@@ -25,12 +25,15 @@ class Agent:
         acts: the kinds of action it takes.
         folds: the phases of extensions that its update folds.
         remembers: whether its networks may have a memory.
+        actor, critic: names of the fields of its state that hold its policy's and its values' networks; "" for none.
     """
 
     loop: ClassVar[Literal["off_policy", "on_policy"]]
     acts: ClassVar[tuple[Literal["discrete", "continuous"], ...]]
     remembers: ClassVar[bool] = True
     folds: ClassVar[frozenset[str]] = frozenset({"on_target", "critic_loss", "actor_loss", "post_update"})
+    actor: ClassVar[str] = "actor"
+    critic: ClassVar[str] = "critic"
 
     def init(self, spec: Spec, key: jax.Array) -> Any:
         """Return the agent's first state: a struct of arrays."""

@@ -37,9 +37,9 @@ PHASE_BATCH_KEYS: dict[str, tuple[str, ...]] = {
 """Phase, in the order in which they come: what `View.batch` holds in it. The other parts are None.
 
 Leading axes: (n_envs,) in `act`, `execute`, `record` and `eval_act`; (time, n_envs) in `pretrain`; (time, episodes) in
-`eval_metrics`, with `extras["valid"]` 1 where a row is part of its episode; in `sample`, `reward` and `post_update`
-those that the loop works on, (batch,), (window, batch) for n-step agents, or in an on-policy `reward` (time, n_envs);
-in the phases that the agent calls those that it has made of them, (batch,).
+`eval_metrics`, with `extras["valid"]` 1 where a row is part of its episode; in `sample` and `reward` those that the
+loop works on, (batch,), (window, batch) for n-step agents, or in an on-policy `reward` (time, n_envs); in the phases of
+the update those that the agent has made of them, (batch,).
 
 `now.raw` and `next.raw` are observations as the environment gave them; `now.obs` and `next.obs` are what networks read,
 normalized where the run normalizes (raw in `record` and `sample`). Actions are in agent units. `reward` is in the
@@ -243,6 +243,7 @@ class Hooks:
             spec,
         )
         self.target: jax.Array | None = None
+        self.batch: Batch | None = None
 
     def _views(self, phase: str, state: Any, batch: Batch, net: Net | None = None, target: jax.Array | None = None):
         stack = tuple(zip(self.extensions, self.own, strict=True))
@@ -269,7 +270,7 @@ class Hooks:
         """Fold the target through every extension; no gradient flows through the result."""
         for _, extension, view in self._views("on_target", state, batch):
             target = extension.on_target(target, view)
-        self.target = jax.lax.stop_gradient(target)
+        self.target, self.batch = jax.lax.stop_gradient(target), batch
         return self.target
 
     def critic_loss(self, net: Net, state: Any, batch: Batch, target: jax.Array) -> jax.Array | float:
@@ -281,9 +282,9 @@ class Hooks:
         return sum((e.actor_loss(v) for _, e, v in self._views("actor_loss", state, batch, net)), 0.0)
 
     def post_update(self, state: Any, batch: Batch) -> tuple[Any, ...]:
-        """The extensions' states after an update that ended in `state`."""
-        own = list(self.own)
-        for i, extension, view in self._views("post_update", state, batch, target=self.target):
+        """The extensions' states after an update that ended in `state`, shown the batch that `on_target` was given."""
+        own, seen = list(self.own), batch if self.batch is None else self.batch
+        for i, extension, view in self._views("post_update", state, seen, target=self.target):
             own[i] = extension.post_update(view)
         return tuple(own)
 

@@ -7,7 +7,29 @@ import importlib
 from ajax.core.errors import unknown_name
 from ajax.core.hooks import Extension
 
-MODULES: dict[str, str] = {}
+MODULES = {
+    "BehaviorCloning": "expert",
+    "BellmanPretrain": "pretrain",
+    "CQL": "offline",
+    "CalQL": "offline",
+    "CriticDiversity": "ensemble",
+    "ExpertReturn": "expert",
+    "ExplainedVariance": "metrics",
+    "Features": "metrics",
+    "GAIL": "adversarial",
+    "GradientNorms": "metrics",
+    "IBRL": "expert",
+    "Imitation": "expert",
+    "JumpStart": "expert",
+    "MCPretrain": "pretrain",
+    "OrnsteinUhlenbeck": "exploration",
+    "PriorData": "prior_data",
+    "QBias": "metrics",
+    "RND": "exploration",
+    "ResidualPolicy": "expert",
+    "TD3BC": "offline",
+    "TDErrors": "metrics",
+}
 """Every exported extension, and the file of this package that holds it."""
 
 

@@ -10,14 +10,14 @@ from ajax.core.distributions import Categorical, Normal, TanhNormal
 from ajax.core.learn import pick
 from ajax.core.records import Inputs, Net
 from ajax.networks.encoder import Encoder
-from ajax.networks.torsos import MLP, Torso
+from ajax.networks.torsos import HIDDEN, MLP, Torso
 
 
 def _ensemble(size: int):
     """MLP with `size` independent sets of parameters, evaluated on the same input: (size, batch, out)."""
     return nn.vmap(
         MLP,
-        variable_axes={"params": 0, "batch_stats": 0},
+        variable_axes={"params": 0, "batch_stats": 0, HIDDEN: 0},
         split_rngs={"params": True},
         in_axes=None,
         out_axes=0,

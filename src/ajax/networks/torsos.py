@@ -13,6 +13,9 @@ from ajax.networks.memory import GRU, LSTM, Mamba, Transformer
 from ajax.networks.product import dot_general
 from ajax.networks.renorm import BatchRenorm
 
+HIDDEN = "hidden"
+"""The collection that hidden layers' activations are kept in, by `apply(..., mutable=[HIDDEN])`."""
+
 
 @config
 class Torso:
@@ -50,12 +53,13 @@ class MLP(nn.Module):
         x = flat(x)
         if self.renorm is not None:
             x = BatchRenorm(self.renorm)(x)
-        for width in self.torso.widths:
+        for i, width in enumerate(self.torso.widths):
             x = nn.Dense(width, kernel_init=hidden_init(self.torso.initializer), dot_general=dot_general)(x)
             if self.torso.layer_norm:
                 x = nn.LayerNorm()(x)
             x = ACTIVATIONS[self.torso.activation](x)
             if self.renorm is not None:
                 x = BatchRenorm(self.renorm)(x)
+            self.sow(HIDDEN, f"layer_{i}", x)  # kept only where a caller asks for the collection
         last = INITIALIZERS[self.torso.initializer](self.out_scale)
         return nn.Dense(self.out, kernel_init=last, dot_general=dot_general)(x)

@@ -1,0 +1,72 @@
+"""What extensions ask of an agent's networks, whatever the agent: its policy, its critic, and networks of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ajax.core.distributions import Categorical
+from ajax.core.learn import pick
+from ajax.core.records import Batch, Inputs, Net
+from ajax.networks.heads import ActorCritic, QValues, QValuesEnsemble, Value
+from ajax.networks.torsos import HIDDEN
+
+
+def actor_of(agent: Any, state: Any) -> Net:
+    """The network that holds an agent's policy."""
+    return getattr(state, agent.actor)
+
+
+def critic_of(agent: Any, state: Any) -> Net:
+    """The network that holds an agent's values."""
+    return getattr(state, agent.critic)
+
+
+def with_actor(agent: Any, state: Any, params: Any) -> Any:
+    """The state with other parameters of the policy, in its target copy too; the optimizer's state stays."""
+    actor = actor_of(agent, state)
+    nets = {name: net for name, net in vars(state).items() if isinstance(net, Net) and net.module == actor.module}
+    return state.replace(**{name: net.at(params) for name, net in nets.items()})
+
+
+def policy_of(net: Net, x: Inputs) -> Any:
+    """What a policy's network says of observations: a distribution, or actions where it is deterministic.
+
+    A network that holds policy and values (PPO's) returns both, the policy first.
+    """
+    out = net(x)
+    return out[0] if isinstance(out, tuple) else out
+
+
+def mode_of(pi: Any) -> jax.Array:
+    """The most likely action of a distribution; an action is itself."""
+    return pi if isinstance(pi, jax.Array) else pi.mode()
+
+
+def distance(pi: Any, action: jax.Array) -> jax.Array:
+    """How far a policy is from actions, (batch,): -log pi(a) of discrete ones, else the mode's squared distance."""
+    if isinstance(pi, Categorical):
+        return -pi.log_prob(action)
+    return jnp.square(mode_of(pi) - action).sum(-1)
+
+
+def estimates(critic: Net, b: Batch) -> jax.Array:
+    """What an agent's critics say of a batch: Q_i(s, a), or V(s); (n_critics, batch)."""
+    if isinstance(critic.module, ActorCritic):
+        return critic(b.now)[1][None]
+    if isinstance(critic.module, Value):
+        return critic(b.now)[None]
+    if isinstance(critic.module, QValues):
+        return pick(critic(b.now), b.action)[None]
+    return critic(b.now, b.action)
+
+
+def hidden_units(critic: Net, b: Batch) -> list[jax.Array]:
+    """Activations of a critic's hidden layers, first to last: each (rows, units), or (n_critics, rows, units)."""
+    by_state = isinstance(critic.module, ActorCritic | Value | QValues | QValuesEnsemble)
+    inputs = (b.now,) if by_state else (b.now, b.action)
+    kept = critic.module.apply({"params": critic.params}, *inputs, mutable=[HIDDEN])[1]
+    found = jax.tree_util.tree_flatten_with_path(kept)[0]
+    return [layer for path, layer in found if not any(getattr(key, "key", None) == "policy" for key in path)]
