@@ -131,8 +131,8 @@ class Features(Extension):
 def effective_rank(features: jax.Array, delta: Any) -> jax.Array:
     """The least k whose first k singular values of `features` (rows, units) hold 1 - delta of their sum."""
     singular = jnp.linalg.svd(features, compute_uv=False)
-    held = jnp.cumsum(singular) / jnp.maximum(singular.sum(), 1e-12)
-    return (held < 1.0 - delta).sum().astype(jnp.float32) + 1.0
+    short = jnp.cumsum(singular) < (1.0 - delta) * singular.sum()
+    return short.sum().astype(jnp.float32) + 1.0
 
 
 def dormant_units(activations: jax.Array, valid: jax.Array, threshold: Any) -> jax.Array:
