@@ -119,6 +119,20 @@ def test_agents_and_their_fields_are_listed(ajax):
     assert code == 0 and "replay.batch_size" in out and "target_period" in out
 
 
+def test_extensions_are_given_listed_and_resumed(ajax, tmp_path):
+    folder = tmp_path / "run"
+    given = ["--extension", "RND:scale=linear:0.5,0:features=4", "--extension", "TDErrors"]
+    assert ajax("train", "PPO", "CartPole-v1", *TINY, *SHORT, *given, "--out", folder)[0] == 0
+    rnd, errors = json.loads((folder / "config.json").read_text())["extensions"]
+    assert rnd["scale"] == {"config": "Linear", "start": 0.5, "end": 0.0, "fraction": 1.0} and rnd["features"] == 4
+    assert errors == {"config": "TDErrors"}
+    assert "evaluation/td_error" in (folder / "progress.csv").read_text().splitlines()[0]
+    assert ajax("resume", folder, "--steps", 48, "--quiet")[0] == 0
+    assert "CQL" in ajax("extensions")[1] and "on_target" in ajax("extensions")[1]
+    assert "alpha" in ajax("extensions", "cql")[1] and "5.0" in ajax("extensions", "cql")[1]
+    assert "required" in ajax("extensions", "imitation")[1]
+
+
 def test_environments_are_listed_and_searched(ajax):
     code, out, _ = ajax("envs", "cartpole")
     assert code == 0

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from ajax.buffers.dataset import Dataset as Dataset
     from ajax.buffers.replay import Replay as Replay
     from ajax.buffers.rollout import Rollout as Rollout
+    from ajax.core.config import config as config
+    from ajax.core.config import setting as setting
+    from ajax.core.expert import Expert as Expert
+    from ajax.core.expert import Stateless as Stateless
+    from ajax.core.hooks import Extension as Extension
     from ajax.core.schedules import Cosine as Cosine
     from ajax.core.schedules import Linear as Linear
     from ajax.core.spaces import Box as Box
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
     from ajax.networks.memory import Mamba as Mamba
     from ajax.networks.memory import Transformer as Transformer
     from ajax.networks.torsos import Torso as Torso
+    from ajax.training.demonstrate import demonstrate as demonstrate
     from ajax.training.driver import evaluate as evaluate
     from ajax.training.driver import load as load
     from ajax.training.driver import resume as resume
@@ -56,6 +62,12 @@ _HOMES = {
     "Rollout": "ajax.buffers.rollout",
     "Cosine": "ajax.core.schedules",
     "Linear": "ajax.core.schedules",
+    "Expert": "ajax.core.expert",
+    "Stateless": "ajax.core.expert",
+    "Extension": "ajax.core.hooks",
+    "config": "ajax.core.config",
+    "setting": "ajax.core.config",
+    "demonstrate": "ajax.training.demonstrate",
     "CNN": "ajax.networks.cnn",
     "GRU": "ajax.networks.memory",
     "LSTM": "ajax.networks.memory",

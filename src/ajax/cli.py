@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from datetime import UTC, datetime
@@ -56,6 +57,12 @@ def train(
     sweep: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE,VALUE,...: train every value with every seed. May be repeated.")
     ] = None,
+    extension: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME or NAME:FIELD=VALUE:..., as `ajax extensions` lists them. May be repeated; folded in order."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Results folder. [default: runs/AGENT-ENV-TIME]")] = None,
     evaluations: Annotated[int, typer.Option(help="How often to evaluate, evenly spread.")] = 20,
     episodes: Annotated[int, typer.Option(help="Episodes in an evaluation; 0: report training episodes.")] = 16,
@@ -95,6 +102,7 @@ def train(
         normalize_observations=normalize_observations, normalize_rewards=normalize_rewards,
         reward_normalization_gamma=reward_normalization_gamma,
         episode_length=episode_length, action_repeat=action_repeat,
+        extensions=[_extension(text) for text in extension or []],
         on_nan=on_nan,  # type: ignore[arg-type]  # checked with the rest of the plan
         out=folder, checkpoint_seconds=checkpoint_seconds, loggers=loggers, progress=not quiet,
     )  # fmt: skip
@@ -208,6 +216,32 @@ def agents(name: Annotated[str | None, typer.Argument(help="An agent, to list it
 
 
 @app.command(rich_help_panel="Find")
+def extensions(name: Annotated[str | None, typer.Argument(help="An extension, to list its fields.")] = None) -> None:
+    """List the extensions, or the fields of one. Those that take an expert or data are given from Python."""
+    import dataclasses
+    import json
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from ajax.core.hooks import phases_of
+    from ajax.core.serialize import to_dict
+    from ajax.extensions import MODULES, get
+
+    if name is None:
+        table = Table("extension", "phases", "what it does")
+        for known in MODULES:
+            cls = get(known)
+            table.add_row(known, ", ".join(phases_of(cls)), (cls.__doc__ or "").partition("\n")[0])
+    else:
+        table = Table("field", "default", "meaning")
+        for f in dataclasses.fields(get(name)):  # type: ignore[arg-type]
+            default = "required" if f.default is dataclasses.MISSING else json.dumps(to_dict(f.default))
+            table.add_row(f.name, default, f.metadata["rule"].help)
+    Console().print(table)
+
+
+@app.command(rich_help_panel="Find")
 def envs(pattern: Annotated[str, typer.Argument(help="Only names that contain this.")] = "") -> None:
     """List the environments that can be given by name."""
     from ajax.environments.registry import names
@@ -257,6 +291,18 @@ def _assignment(agent: Any, text: str) -> tuple[str, Any]:
 
     name, value = _split("--set", text)
     return name, parse(agent, name, value)
+
+
+def _extension(text: str) -> Any:
+    """`NAME:FIELD=VALUE:FIELD=VALUE`; a colon within a value, as a schedule's, is not followed by a name and `=`."""
+    from ajax.core.config import assign
+    from ajax.core.serialize import parse
+    from ajax.extensions import get
+
+    name, *fields = re.split(r":(?=[a-z_.]+=)", text)
+    made: Any = get(name)()
+    pairs = [_split("--extension", field) for field in fields]
+    return assign(made, {field: parse(made, field, value) for field, value in pairs})
 
 
 def _values(agent: Any, text: str) -> tuple[str, list[Any]]:

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ajax import resume
+from ajax import load, resume
 from ajax.core.config import config, setting
-from ajax.core.errors import CapabilityError, ConfigError
+from ajax.core.errors import CapabilityError, CheckpointError, ConfigError
 from ajax.core.expert import Expert, Stateless
 from ajax.core.hooks import PHASE_BATCH_KEYS, Extension
 from ajax.training import chunk, off_policy, on_policy
@@ -328,6 +328,27 @@ def test_a_split_run_with_extensions_is_the_whole_run(agent, stop, tmp_path):
     split = resume(tmp_path / "run", 32, env=DISCRETE, extensions=STACK, progress=False)
     assert_same_runs(whole, split)
     np.testing.assert_equal(whole.metrics["evaluation/total"][:, -1], split.metrics["evaluation/total"][:, -1])
+
+
+def test_a_stack_that_holds_objects_is_asked_for_again(tmp_path):
+    train(TINY_DQN, DISCRETE, 8, extensions=(Demonstrated(), Bonus(value=2.0)), out=tmp_path / "run")
+    with pytest.raises(CheckpointError, match=r"Flip is an object made in Python.* give it again: extensions"):
+        load(tmp_path / "run", env=DISCRETE)
+    with pytest.raises(CheckpointError, match=r"\['Bonus'\] are not those that the run was trained with, \['Dem"):
+        load(tmp_path / "run", env=DISCRETE, extensions=(Bonus(),))
+    again = load(tmp_path / "run", env=DISCRETE, extensions=(Demonstrated(), Bonus(value=2.0)))
+    assert again.session.plan.extensions == (Demonstrated(), Bonus(value=2.0))
+
+
+def test_a_stack_of_numbers_is_found_again(tmp_path):
+    train(TINY_DQN, DISCRETE, 8, extensions=(Bonus(value=2.0), Watch(rows=3)), out=tmp_path / "run")
+    assert load(tmp_path / "run", env=DISCRETE).session.plan.extensions == (Bonus(value=2.0), Watch(rows=3))
+
+
+def test_a_stack_that_fails_leaves_the_folder_free(tmp_path):
+    with pytest.raises(ConfigError, match="a name that is taken"):
+        train(TINY_DQN, DISCRETE, 16, extensions=(Watch(), Watch()), out=tmp_path / "run")
+    train(TINY_DQN, DISCRETE, 8, out=tmp_path / "run")
 
 
 def test_two_extensions_that_give_one_name_are_refused():

@@ -210,7 +210,12 @@ class Extension:
 
     def phases(self) -> tuple[str, ...]:
         """The phases that this extension overrides."""
-        return tuple(p for p in PHASES if getattr(type(self), p) is not getattr(Extension, p))
+        return phases_of(type(self))
+
+
+def phases_of(extension: type[Extension]) -> tuple[str, ...]:
+    """The phases that a class of extensions overrides, in their order."""
+    return tuple(p for p in PHASES if getattr(extension, p) is not getattr(Extension, p))
 
 
 class Hooks:

@@ -1,4 +1,4 @@
-"""Extensions, one file a family. `get` finds one by name."""
+"""Extensions, one file a family. `get` finds one by name, and each is an attribute: `ajax.extensions.CQL`."""
 
 from __future__ import annotations
 
@@ -37,6 +37,12 @@ def load(name: str) -> None:
     """Make an exported extension known to `ajax.core.config.by_name`; other names are left to those who define them."""
     if name in MODULES:
         importlib.import_module(f"ajax.extensions.{MODULES[name]}")
+
+
+def __getattr__(name: str) -> type[Extension]:
+    if name not in MODULES:
+        raise AttributeError(f"module 'ajax.extensions' has no attribute {name!r}. Extensions: {', '.join(MODULES)}.")
+    return get(name)
 
 
 def get(name: str) -> type[Extension]:

@@ -228,12 +228,7 @@ def make_task(plan: Plan, env: Any, dataset: Dataset | None = None) -> Task:
         ConfigError: the dataset does not fit the environment.
     """
     agent: Any = plan.agents[0]
-    if isinstance(env, GymnasiumEnv):
-        env = env.with_options(plan.episode_length, plan.action_repeat)
-    else:
-        env = ActionRepeat(env, plan.action_repeat) if plan.action_repeat > 1 else env
-        env = TimeLimit(env, plan.episode_length) if plan.episode_length is not None else env
-        env = FlattenObservation(env) if isinstance(env.observation_space, Discrete) else env
+    env = with_options(env, plan.episode_length, plan.action_repeat)
     n_envs = agent.rollout.n_envs if agent.loop == "on_policy" else agent.replay.n_envs
     task = Task(env, n_envs, plan.normalize, offline=plan.offline)
     agent.check_spaces(task.spec)
@@ -241,6 +236,15 @@ def make_task(plan: Plan, env: Any, dataset: Dataset | None = None) -> Task:
     memory.check(agent, plan.offline, plan.extensions)
     task = task.replace(extensions=tuple(extension.bind(task.spec) for extension in plan.extensions))
     return task if dataset is None else task.replace(dataset=dataset.store(task.spec))
+
+
+def with_options(env: Any, episode_length: int | None, action_repeat: int) -> Any:
+    """The environment with its wrappers."""
+    if isinstance(env, GymnasiumEnv):
+        return env.with_options(episode_length, action_repeat)
+    env = ActionRepeat(env, action_repeat) if action_repeat > 1 else env
+    env = TimeLimit(env, episode_length) if episode_length is not None else env
+    return FlattenObservation(env) if isinstance(env.observation_space, Discrete) else env
 
 
 def engine(plan: Plan, task: Task) -> Any:

@@ -71,28 +71,13 @@ class HostLanes:
             extension = self.task.extensions[i]
             if "pretrain" in extension.phases():
                 expert = extension.demonstrator()
-                rows = None if expert is None else self._play(lane, i, expert, extension.pretrain_rows)
+                key, seed = stream(self.runs[lane].key, f"demonstrator {i}"), _seed(self.seeds[lane], i, "demonstrator")
+                rows = None if expert is None else play(self.env, self.task, expert, extension.pretrain_rows, key, seed)
                 inside = self.runs[lane].replace(**dict.fromkeys(_OUTSIDE, ()))
                 program = compile_soon(fold, self.agents[lane], self.task, inside, rows, static={"i": i}).result()
                 inside = program(self.agents[lane], self.task, inside, rows)
                 run = self.runs[lane]
                 self.runs[lane] = inside.replace(**{name: getattr(run, name) for name in _OUTSIDE})
-
-    def _play(self, lane: int, i: int, expert: Expert, n_steps: int) -> Batch:
-        """Raw transitions (n_steps, n_envs, ...) of an expert in environments of its own."""
-        n = self.task.n_envs
-        vector = self.env.vector(n, _seed(self.seeds[lane], i, "demonstrator"))
-        obs, memory, elapsed = vector.reset(), memories(expert, n), np.zeros(n, np.float32)
-        key, rows = stream(self.runs[lane].key, f"demonstrator {i}"), []
-        for t in range(n_steps):
-            args = expert, self.task, key, obs, memory, elapsed, np.int32(t)
-            action, box_action, memory = self._call(_advise, n, *args)
-            out = vector.step(np.asarray(box_action))
-            flags = out.terminated, out.truncated
-            rows.append(transition(obs, np.asarray(action), out.reward, *flags, out.final_obs, {}))
-            obs, elapsed = out.obs, np.where(out.terminated | out.truncated, 0, elapsed + 1).astype(np.float32)
-        vector.close()
-        return jax.tree.map(lambda *x: np.stack(x), *rows)
 
     def _reset(self, lane: int, resumed: int) -> np.ndarray:
         """Make a lane's environments; each time that the run is resumed they are seeded anew."""
@@ -247,6 +232,31 @@ class HostLanes:
     def run(self, lane: int) -> Run:
         """One lane's run."""
         return self.runs[lane]
+
+
+def play(env: Any, task: Task, expert: Expert, n_steps: int, key: jax.Array, seed: int) -> Batch:
+    """Raw transitions (n_steps, n_envs, ...) of an expert in environments of its own, actions in agent units.
+
+    Args:
+        env: a `GymnasiumEnv`.
+        task: its spaces, and how many of it.
+        expert: who acts.
+        n_steps: steps of each.
+        key: of the expert.
+        seed: of the environments.
+    """
+    n, rows = task.n_envs, []
+    vector = env.vector(n, seed)
+    obs, memory, elapsed = vector.reset(), memories(expert, n), np.zeros(n, np.float32)
+    program = compile_soon(_advise, expert, task, key, obs, memory, elapsed, np.int32(0), static={}).result()
+    for t in range(n_steps):
+        action, box_action, memory = program(expert, task, key, obs, memory, elapsed, np.int32(t))
+        out = vector.step(np.asarray(box_action))
+        flags = out.terminated, out.truncated
+        rows.append(transition(obs, np.asarray(action), out.reward, *flags, out.final_obs, {}))
+        obs, elapsed = out.obs, np.where(out.terminated | out.truncated, 0, elapsed + 1).astype(np.float32)
+    vector.close()
+    return jax.tree.map(lambda *x: np.stack(x), *rows)
 
 
 _OUTSIDE = ("env", "obs", "episode_return", "episode_length", "carry")

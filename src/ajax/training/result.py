@@ -5,18 +5,43 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import struct
 
+from ajax.core.expert import Expert
 from ajax.core.keys import seed_key, stream
 from ajax.core.records import Clock
-from ajax.core.spaces import to_box
+from ajax.core.spaces import Space, to_box
 from ajax.logging.folder import RunFolder
 from ajax.training import normalise
 
 if TYPE_CHECKING:
     from ajax.training.evaluate import Evaluation
     from ajax.training.session import Session
+
+
+class Trained(Expert):
+    """A trained agent as an expert: its greedy policy, its statistics as they were.
+
+    Attributes:
+        agent: configuration.
+        state: of the agent.
+        statistics: of normalization.
+        space: the environment's actions.
+    """
+
+    agent: Any
+    state: Any
+    statistics: normalise.Statistics
+    space: Space = struct.field(pytree_node=False)
+
+    def act(self, memory: Any, obs: jax.Array, key: jax.Array) -> tuple[jax.Array, Any]:
+        """The greedy action."""
+        clock = Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
+        action, _ = self.agent.act(self.state, normalise.inputs(self.statistics, obs[None]), key, clock, False)
+        return to_box(self.space, action)[0], memory
 
 
 class Result:
@@ -76,6 +101,13 @@ class Result:
         x = normalise.inputs(run.statistics, jnp.asarray(obs))
         action, _ = agent.act(run.agent, x, stream(seed_key(0), "act"), clock, False)
         return np.asarray(to_box(self.session.lanes.task.env.action_space, action))
+
+    def expert(self, lane: int = 0) -> Expert:
+        """The greedy policy of one lane, as an expert for another agent."""
+        run, agent = self.run(lane), self.session.plan.agents[lane]
+        return Trained(
+            agent=agent, state=run.agent, statistics=run.statistics, space=self.session.lanes.task.env.action_space
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """The curves as rows: step, lane, seed, return, length and every metric."""

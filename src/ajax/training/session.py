@@ -81,9 +81,12 @@ class Session:
 
         Raises:
             EnvironmentFault: the environment's first observation or step is not finite.
+            ConfigError, CapabilityError: the extensions can't work together.
         """
         self.lanes.begin().check(self.plan.env_name)
-        self.lanes.pretrain()
+        if self.plan.extensions:
+            self.lanes.compile(self.plan.episodes)  # what is wrong with a stack shows here, before it trains
+            self.lanes.pretrain()
 
     def adopt(self, other: Session) -> None:
         """Replace every agent's first state by the same lane's of another session, and what normalizes observations.
