@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -77,6 +80,11 @@ def test_every_exported_extension_is_in_a_stack_and_exported_where_it_is():
     assert used == set(MODULES)
     for name, module in MODULES.items():
         assert get(name.lower()).__module__ == f"ajax.extensions.{module}" and get(name).__doc__
+
+
+def test_every_exported_extension_is_on_the_page_with_its_paper():
+    page = (Path(__file__).parents[2] / "docs" / "extensions.md").read_text()
+    assert set(re.findall(r"^\| `([A-Z]\w+)` \|", page, re.MULTILINE)) == set(MODULES)
 
 
 def test_names_that_others_define_are_left_to_them():
