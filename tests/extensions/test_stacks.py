@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ajax import Dataset
+from ajax import CrossQ, Dataset
 from ajax.core.expert import Stateless
 from ajax.core.hooks import Extension
 from ajax.extensions import MODULES, get, load
 from tests.training.test_offline import dataset
-from tests.training.tiny import CONTINUOUS, DISCRETE, TINY_DQN, TINY_PPO, TINY_SAC, TINY_TD3, train
+from tests.training.tiny import CONTINUOUS, DISCRETE, REPLAY, TINY_DQN, TINY_PPO, TINY_SAC, TINY_TD3, TORSO, train
 
 GUIDE, CHOICE = Stateless(lambda obs: obs[1:] / 2), Stateless(lambda obs: obs[1] > 0)
 SHORT = {"updates": 4, "batch_size": 4}
@@ -45,6 +45,7 @@ STACKS = {
         make("ExpertReturn", expert=GUIDE),
         *measurements(),
     ),
+    "CrossQ": lambda: (make("CriticDiversity"), make("CQL", samples=2), *measurements()),
     "TD3": lambda: (make("IBRL", expert=GUIDE), make("PriorData", data=dataset())),
     "PPO": lambda: (
         make("BehaviorCloning", expert=CHOICE, steps=6, **SHORT),
@@ -58,6 +59,7 @@ STACKS = {
 }
 RUNS = {
     "SAC": (TINY_SAC, CONTINUOUS, {"normalize_observations": True}),
+    "CrossQ": (CrossQ(torso=TORSO, critic_torso=TORSO, replay=REPLAY), CONTINUOUS, {}),
     "TD3": (TINY_TD3, CONTINUOUS, {}),
     "PPO": (TINY_PPO, DISCRETE, {"normalize_observations": True, "normalize_rewards": True}),
     "DQN": (TINY_DQN, DISCRETE, {}),

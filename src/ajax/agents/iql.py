@@ -121,6 +121,10 @@ class IQL(Agent):
         """Q_i(s, a) of the online critics: (2, batch)."""
         return state.critic(x, action)
 
+    def target_q(self, state: State, x: Inputs, action: jax.Array) -> jax.Array:
+        """Q_i(s, a) of the target critics: (2, batch)."""
+        return state.target(x, action)
+
     def v(self, state: State, x: Inputs) -> jax.Array:
         """V(s): (batch,)."""
         return state.value(x)

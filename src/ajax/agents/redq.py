@@ -153,6 +153,10 @@ class REDQ(Agent):
         """Q_i(s, a) of the online critics: (N, batch)."""
         return state.critic(x, action)
 
+    def target_q(self, state: State, x: Inputs, action: jax.Array) -> jax.Array:
+        """Q_i(s, a) of the target critics: (N, batch)."""
+        return state.target(x, action)
+
     def pi(self, state: State, x: Inputs):
         """The distribution pi(.|s), in agent units."""
         return state.actor(x)

@@ -67,6 +67,7 @@ def hidden_units(critic: Net, b: Batch) -> list[jax.Array]:
     """Activations of a critic's hidden layers, first to last: each (rows, units), or (n_critics, rows, units)."""
     by_state = isinstance(critic.module, ActorCritic | Value | QValues | QValuesEnsemble)
     inputs = (b.now,) if by_state else (b.now, b.action)
-    kept = critic.module.apply({"params": critic.params}, *inputs, mutable=[HIDDEN])[1]
+    variables = {"params": critic.params, "batch_stats": critic.statistics}
+    kept = critic.module.apply(variables, *inputs, mutable=[HIDDEN])[1]
     found = jax.tree_util.tree_flatten_with_path(kept)[0]
     return [layer for path, layer in found if not any(getattr(key, "key", None) == "policy" for key in path)]

@@ -127,9 +127,7 @@ def train(
         if folder:
             folder.write_config(plan.to_json())
         try:
-            session.begin()
-            if start is not None:
-                session.adopt(start.session)
+            session.begin(None if start is None else start.session)
         except BaseException:
             if folder:  # nothing was trained: the folder may be used again
                 folder.config_path.unlink()

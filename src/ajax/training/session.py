@@ -76,14 +76,16 @@ class Session:
         """Environment steps taken by each lane."""
         return self.tick * self.plan.steps_per_tick
 
-    def begin(self) -> None:
-        """Make the runs from their seeds.
+    def begin(self, start: Session | None = None) -> None:
+        """Make the runs from their seeds, with the networks of the runs of `start`, and pretrain them.
 
         Raises:
             EnvironmentFault: the environment's first observation or step is not finite.
-            ConfigError, CapabilityError: the extensions can't work together.
+            ConfigError, CapabilityError: the extensions can't work together, or `start` does not fit.
         """
         self.lanes.begin().check(self.plan.env_name)
+        if start is not None:
+            self.adopt(start)
         if self.plan.extensions:
             self.lanes.compile(self.plan.episodes)  # what is wrong with a stack shows here, before it trains
             self.lanes.pretrain()
