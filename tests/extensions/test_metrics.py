@@ -22,6 +22,7 @@ from ajax.extensions.metrics import (
     effective_rank,
 )
 from ajax.extensions.networks import hidden_units
+from ajax.networks.memory import GRU
 from tests.agents.build import KEY
 from tests.extensions.build import batch, fixed, view
 
@@ -162,6 +163,13 @@ def test_hidden_layers_are_found_and_are_those_that_the_values_are_made_of(name)
     np.testing.assert_allclose(found["dormant_units"], np.concatenate(dead).mean(), rtol=1e-6)
     last = layers[-1] if layers[-1].ndim == 3 else layers[-1][None]
     np.testing.assert_allclose(found["effective_rank"], np.mean([effective_rank(x, 0.01) for x in last]))
+
+
+@pytest.mark.parametrize("extension", [Features(), QBias(), ExplainedVariance()])
+def test_networks_that_remember_are_refused(extension):
+    agent = TD3(torso=Torso(memory=GRU()))
+    with pytest.raises(CapabilityError, match="rows without their past"):
+        extension.eval_metrics(view(agent, STATE, EPISODES, extension, LINE))
 
 
 def test_a_critic_without_hidden_layers_is_named():

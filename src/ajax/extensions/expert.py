@@ -19,7 +19,7 @@ from ajax.core.learn import adam, descend
 from ajax.core.records import Net, Spec
 from ajax.core.returns import td_target
 from ajax.core.schedules import Scheduled, value_at
-from ajax.extensions.networks import actor_of, distance, mode_of, policy_of, with_actor
+from ajax.extensions.networks import actor_of, distance, mode_of, policy_of, refuse_memory, with_actor
 
 ACTION = "expert_action"
 """Name under which an expert's actions (n, ...), in agent units, are recorded with transitions."""
@@ -76,6 +76,7 @@ class BehaviorCloning(Extension):
 
     def pretrain(self, view: View) -> tuple[Any, jax.Array]:
         """Clone."""
+        refuse_memory(view.agent, self)
         if view.batch is None:
             raise CapabilityError("BehaviorCloning has nobody to clone. Give expert=..., or train with dataset=... .")
         rows = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), view.batch)

@@ -14,7 +14,7 @@ from ajax.core.config import config, setting
 from ajax.core.errors import CapabilityError
 from ajax.core.hooks import Extension, View
 from ajax.core.records import Batch, Net, Spec
-from ajax.extensions.networks import actor_of, critic_of, estimates, hidden_units, mode_of, policy_of
+from ajax.extensions.networks import actor_of, critic_of, estimates, hidden_units, mode_of, policy_of, refuse_memory
 from ajax.extensions.pretrain import monte_carlo
 
 
@@ -114,6 +114,7 @@ class Features(Extension):
 
     def eval_metrics(self, view: View) -> dict[str, jax.Array]:
         """Both measures."""
+        refuse_memory(view.agent, self)
         rows, valid = flat(view.batch)
         layers = [
             layer if layer.ndim == 3 else layer[None] for layer in hidden_units(critic_of(view.agent, view.state), rows)
@@ -160,6 +161,7 @@ class QBias(Extension):
 
     def eval_metrics(self, view: View) -> dict[str, jax.Array]:
         """Bias and its deviation, plain and normalized."""
+        refuse_memory(view.agent, self)
         value, returns, weight = followed(view)
         bias = weighted_mean(value - returns, weight)
         spread = jnp.sqrt(weighted_mean(jnp.square(value - returns - bias), weight))
@@ -185,6 +187,7 @@ class ExplainedVariance(Extension):
 
     def eval_metrics(self, view: View) -> dict[str, jax.Array]:
         """The share."""
+        refuse_memory(view.agent, self)
         value, returns, weight = followed(view)
 
         def variance(x: jax.Array) -> jax.Array:

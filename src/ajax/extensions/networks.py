@@ -8,10 +8,24 @@ import jax
 import jax.numpy as jnp
 
 from ajax.core.distributions import Categorical
+from ajax.core.errors import CapabilityError
 from ajax.core.learn import pick
 from ajax.core.records import Batch, Inputs, Net
 from ajax.networks.heads import ActorCritic, QValues, QValuesEnsemble, Value
 from ajax.networks.torsos import HIDDEN
+
+
+def refuse_memory(agent: Any, extension: Any) -> None:
+    """Refuse an agent whose networks remember, where rows come without their past.
+
+    Raises:
+        CapabilityError: they do.
+    """
+    if agent.torso.memory is not None:
+        raise CapabilityError(
+            f"{type(extension).__name__} shows the networks of {type(agent).__name__} rows without their past, and they"
+            " have a memory. Leave one of the two out."
+        )
 
 
 def actor_of(agent: Any, state: Any) -> Net:

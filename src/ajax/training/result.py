@@ -16,6 +16,7 @@ from ajax.core.records import Clock
 from ajax.core.spaces import Space, to_box
 from ajax.logging.folder import RunFolder
 from ajax.training import normalise
+from ajax.training.memory import Carry, nothing, remember
 
 if TYPE_CHECKING:
     from ajax.training.evaluate import Evaluation
@@ -37,11 +38,16 @@ class Trained(Expert):
     statistics: normalise.Statistics
     space: Space = struct.field(pytree_node=False)
 
-    def act(self, memory: Any, obs: jax.Array, key: jax.Array) -> tuple[jax.Array, Any]:
-        """The greedy action."""
+    def init(self) -> Carry:
+        """What its networks remember before a first observation."""
+        return nothing(self.agent, self.state, 1)
+
+    def act(self, memory: Carry, obs: jax.Array, key: jax.Array) -> tuple[jax.Array, Carry]:
+        """The greedy action, and what its networks remember."""
         clock = Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
-        action, _ = self.agent.act(self.state, normalise.inputs(self.statistics, obs[None]), key, clock, False)
-        return to_box(self.space, action)[0], memory
+        x = normalise.inputs(self.statistics, obs[None]).replace(carry=memory or None)
+        action, _ = self.agent.act(self.state, x, key, clock, False)
+        return to_box(self.space, action)[0], remember(self.agent, self.state, x)
 
 
 class Result:
