@@ -80,6 +80,12 @@ def test_polyak_moves_the_target_a_small_share_of_the_way(tau, value):
     np.testing.assert_allclose(polyak({"w": jnp.zeros(2)}, {"w": jnp.ones(2)}, tau)["w"], value, rtol=1e-5)
 
 
+def test_polyak_is_exact_at_both_ends():
+    target, online = {"w": jnp.array([3.0, 1e-6])}, {"w": jnp.array([1e-6, -0.1])}  # 3 + (1e-6 - 3) is not 1e-6
+    np.testing.assert_array_equal(polyak(target, online, jnp.float32(1.0))["w"], online["w"])
+    np.testing.assert_array_equal(polyak(target, online, jnp.float32(0.0))["w"], target["w"])
+
+
 def test_a_frozen_network_carries_no_optimizer_state():
     net = make(Point(), adam(), jax.random.key(0))
     assert len(jax.tree.leaves(net.opt)) == 3  # two moments and a step count

@@ -42,8 +42,8 @@ def descend(net: Net, tx: optax.GradientTransformation, loss: Callable[[Net], tu
 
 
 def polyak(target: T, online: T, tau: jax.Array | float) -> T:
-    """Move every leaf of `target` a share `tau` of the way to `online`."""
-    return jax.tree.map(lambda t, o: t + tau * (o - t), target, online)
+    """Move every leaf of `target` a share `tau` of the way to `online`: exactly there where `tau` is 1."""
+    return jax.tree.map(lambda t, o: (1.0 - tau) * t + tau * o, target, online)
 
 
 def select(flag: jax.Array, new: T, old: T) -> T:
