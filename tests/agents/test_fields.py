@@ -194,6 +194,49 @@ def test_a_number_moves_only_its_own_networks(name, path, update, moved):
     assert {net for net, same in nets.items() if not same} == moved
 
 
+STEPS_OF: dict[tuple[str, str], set[str]] = {
+    ("DQN", "learning_rate"): {"q"},
+    ("PPO", "learning_rate"): {"net"},
+    ("SAC", "learning_rate"): {"critic"},
+    ("SAC", "actor_learning_rate"): {"actor"},
+    ("SAC", "alpha_learning_rate"): {"log_alpha"},
+    ("TD3", "learning_rate"): {"critic"},
+    ("TD3", "actor_learning_rate"): {"actor"},
+}
+"""Every learning rate, and the networks whose step it sets."""
+
+
+@jax.jit
+def lengths(agent: Any, state: Any, b: Batch) -> dict[str, jax.Array]:
+    """How far the first update that moves them takes each network that has an optimizer, by name."""
+    after, _, _ = step(agent, state, b, clock(), KEY)
+    nets = {f.name: (getattr(state, f.name), getattr(after, f.name)) for f in dataclasses.fields(state)}
+    trained = {name: pair for name, pair in nets.items() if jax.tree.leaves(pair[0].opt)}
+    moves = {name: jax.tree.map(jnp.subtract, new.params, old.params) for name, (old, new) in trained.items()}
+    return {name: jnp.sqrt(sum(jnp.square(x).sum() for x in jax.tree.leaves(move))) for name, move in moves.items()}
+
+
+def test_every_learning_rate_says_whose_it_is():
+    rates = {(name, path) for name in SUBJECTS for path in numbers(name) if path.endswith("learning_rate")}
+    assert set(STEPS_OF) == rates
+
+
+@pytest.mark.parametrize(("name", "path"), STEPS_OF)
+def test_a_learning_rate_sets_the_steps_of_its_own_networks_alone(name, path):
+    """Half of it halves their first step by Adam, and hardly touches the others', which only see where those went."""
+    agent, spec = SUBJECTS[name]
+    agent = assign(agent, {path: 1 for path in ("policy_delay", "n_step") if path in paths(agent)})
+    state, b = first(agent, spec), random_batch(spec)
+    if agent.loop == "on_policy":
+        action, extras = agent.act(state, b.now, KEY, clock(), True)
+        b = prepared(agent, state, b.replace(action=action, extras=extras))
+    whole, half = (lengths(a, state, b) for a in (agent, assign(agent, {path: 0.5 * paths(agent)[path]})))
+    ratios = {net: float(half[net] / whole[net]) for net in whole}
+    own = {net for net, ratio in ratios.items() if abs(ratio - 0.5) < 0.01}
+    assert own == STEPS_OF[name, path]
+    assert all(abs(ratio - 1.0) < 0.1 for net, ratio in ratios.items() if net not in own)
+
+
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_an_update_is_pure_and_finite(name):
     agent, spec = SUBJECTS[name]

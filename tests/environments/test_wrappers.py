@@ -1,6 +1,3 @@
-import copy
-import pickle
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -133,19 +130,8 @@ def test_counts_below_one_are_refused(make):
         make()
 
 
-@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_wrappers_survive_copies_and_compile_once(duplicate):
-    env = FlattenObservation(ActionRepeat(TimeLimit(GymnaxEnv.of("CartPole-v1"), 7), 2))
-    traces = []
-
-    @jax.jit
-    def reset(env):
-        traces.append(1)
-        return env.reset(KEY)[1]
-
-    np.testing.assert_array_equal(reset(env), reset(duplicate(env)))
-    assert len(traces) == 1
-    assert duplicate(env).time_limit == 4
+def test_a_stack_counts_its_time_limit_in_its_own_steps():
+    assert FlattenObservation(ActionRepeat(TimeLimit(GymnaxEnv.of("CartPole-v1"), 7), 2)).time_limit == 4
 
 
 def test_identity_episodes_end_as_they_say():

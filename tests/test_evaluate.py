@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import struct
 
-from ajax import Box, Discrete, Step
+from ajax import Box, Discrete, Step, evaluate
+from ajax.training.evaluate import Evaluation
 from tests.environments.identity_env import IdentityEnv
 from tests.training.tiny import DISCRETE, TINY_DQN, TINY_PPO, leaves, train
 
@@ -29,6 +32,10 @@ class LongPays:
         state = jnp.stack([t + 1, long])
         ended = jnp.where(long > 0, t + 1 >= 10, True)
         return state, Step(state, jnp.where((long > 0) & ended, 1.0, 0.0), ended, jnp.bool_(False))
+
+
+def test_every_output_is_held_here():
+    assert [f.name for f in dataclasses.fields(Evaluation)] == ["returns", "lengths", "finished"]
 
 
 def test_returns_and_lengths_have_their_closed_form():
@@ -64,6 +71,15 @@ def test_each_evaluation_episode_and_seed_draws_its_own_start():
     patterns = {tuple(lengths) for lengths in (*at_16, *at_24)}
     assert len(patterns) == 4
     assert all(0.2 < np.mean(lengths == 3.0) < 0.8 for lengths in (*at_16, *at_24))
+
+
+def test_a_folders_evaluation_is_the_runs_own(tmp_path):
+    result = train(TINY_DQN, "CartPole-v1", 16, seeds=2, episode_length=9, out=tmp_path / "run")
+    for mine, its in zip(
+        *(dataclasses.astuple(x) for x in (result.evaluate(8), evaluate(tmp_path / "run", episodes=8))), strict=True
+    ):
+        np.testing.assert_array_equal(mine, its)
+        assert mine.shape == (2, 8)
 
 
 def test_evaluating_changes_nothing_of_the_run():

@@ -1,0 +1,170 @@
+"""What the generic contracts share: every exported agent, made small, and a task that tells what was done to it.
+
+Subjects are found from the code, so that an agent takes part as soon as it is exported.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import struct
+
+from ajax import Result
+from ajax.agents import MODULES, get
+from ajax.core.config import assign, config, paths, setting
+from ajax.core.hooks import Extension
+from ajax.core.spaces import Box, Discrete, Space
+from ajax.environments.base import Step
+from ajax.training.chunk import loop_of
+from tests.environments.identity_env import TERMINATES_AT, TRUNCATES_AT
+
+SUBJECTS = [(name, kind) for name in MODULES for kind in get(name).acts]
+"""Every agent, once for each kind of action that it takes."""
+
+ONE_KIND = [
+    pytest.param(name, kind, marks=() if kind == get(name).acts[-1] else pytest.mark.slow) for name, kind in SUBJECTS
+]
+"""The same, for what the kind hardly touches: every agent once in the fast tier, the others in the slow one."""
+
+NORMALIZED = {"normalize_observations": True, "normalize_rewards": True, "reward_normalization_gamma": 0.5}
+"""Options of a run that normalizes."""
+
+SMALL = {
+    "torso.widths": (8,),
+    "replay.capacity": 64,
+    "replay.batch_size": 8,
+    "replay.warmup": 8,
+    "replay.n_envs": 2,
+    "replay.steps": 1,
+    "replay.updates": 1,
+    "rollout.n_envs": 2,
+    "rollout.n_steps": 8,
+    "rollout.n_epochs": 1,
+    "rollout.n_minibatches": 2,
+}
+"""What makes an agent small, by the end of a field's path."""
+
+LOW, HIGH = -1.5, 3.0
+"""The witness's box: it overhangs [-1, 1] by unequal parts."""
+
+
+def tiny(name: str, **values: Any) -> Any:
+    """An agent as it comes but for its size, two environments wide; `values` by field name or dotted path."""
+    agent = get(name)()
+    small = {path: new for path in paths(agent) for end, new in SMALL.items() if path.endswith(end)}
+    return assign(assign(agent, small), values)
+
+
+def steps_for(agent: Any, updates: int, offline: bool = False) -> int:
+    """Environment steps in which an agent takes at least this many gradient updates."""
+    loop = loop_of(agent, offline)
+    ticks = loop.warmup_ticks(agent) - (-updates // loop.updates_per_tick(agent))
+    return ticks * loop.steps_per_tick(agent)
+
+
+@struct.dataclass
+class Witness:
+    """The identity task with a box that overhangs, a draw of its own and the action as the environment was given it.
+
+    Observes [t, c, u, a]: steps since the start, the sign drawn at the start, a number from [0, 1) drawn there too, and
+    the last action in the environment's units. Where c is 1 the episode terminates at t = 3, else it is truncated at
+    t = 5. The reward is c (10 t + a rounded), and u more at the first step: so the fraction of a return is u.
+    """
+
+    kind: str = struct.field(pytree_node=False)
+
+    @property
+    def observation_space(self) -> Box:
+        """[t, c, u, a]."""
+        return Box.of([0.0, -1.0, 0.0, LOW], [TRUNCATES_AT, 1.0, 1.0, HIGH])
+
+    @property
+    def action_space(self) -> Space:
+        """A box of one dimension, or two actions."""
+        return Box(LOW, HIGH, (1,)) if self.kind == "continuous" else Discrete(2)
+
+    @property
+    def time_limit(self) -> int:
+        """Steps after which an episode is truncated."""
+        return TRUNCATES_AT
+
+    def reset(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Draw c and u; returns `(state, observation)`, which are the same."""
+        sign, draw = jax.random.split(key)
+        c = jnp.where(jax.random.bernoulli(sign), 1.0, -1.0)
+        obs = jnp.stack([jnp.float32(0.0), c, jax.random.uniform(draw), jnp.float32(0.0)])
+        return obs, obs
+
+    def step(self, key: jax.Array, state: jax.Array, action: jax.Array) -> tuple[jax.Array, Step]:
+        """Count one step; returns `(next state, Step)`."""
+        t, c, u, _ = state
+        a = jnp.reshape(action, ()).astype(jnp.float32)
+        state = jnp.stack([t + 1.0, c, u, a])
+        reward = c * (10.0 * t + jnp.round(a)) + jnp.where(t == 0.0, u, 0.0)
+        terminated, truncated = (c > 0) & (t + 1.0 >= TERMINATES_AT), (c < 0) & (t + 1.0 >= TRUNCATES_AT)
+        return state, Step(state, reward, terminated, truncated)
+
+
+class Told(NamedTuple):
+    """What an extension was given at one update."""
+
+    target: np.ndarray
+    batch: Any
+    update: int
+
+
+_told: dict[str, list[Told]] = {}
+
+
+@config
+class UpdateCount(Extension):
+    """Counts updates and sums up their indices."""
+
+    def init(self, agent: Any, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Nothing counted."""
+        return jnp.int32(0), jnp.int32(0)
+
+    def post_update(self, view: Any) -> tuple[jax.Array, jax.Array]:
+        """One more."""
+        return view.own[0] + 1, view.own[1] + view.clock.update
+
+
+@config
+class Tell(Extension):
+    """Tells the host every batch that `on_target` is given."""
+
+    to: str = setting(help="name under which `witnessed` finds the batches")
+
+    def on_target(self, target: jax.Array, view: Any) -> jax.Array:
+        """The target as it is."""
+        jax.debug.callback(functools.partial(_tell, self.to), target, view.batch, view.clock.update)
+        return target
+
+
+def _tell(to: str, target: Any, batch: Any, update: Any) -> None:
+    target, batch = jax.tree.map(np.asarray, (target, batch))
+    _told.setdefault(to, []).append(Told(target, batch, int(update)))
+
+
+@functools.cache
+def witnessed(name: str, kind: str, updates: int = 16, **options: Any) -> tuple[Result, list[Told]]:
+    """A small run of two seeds on the witness, once a process: what came of it, and what its extension was told."""
+    agent, to = tiny(name), f"{name} {kind} {sorted(options.items())}"
+    result = agent.train(
+        Witness(kind),
+        steps_for(agent, updates),
+        **{"seeds": 2, "evaluations": 2, "episodes": 16, "progress": False, **options},
+        extensions=(UpdateCount(), Tell(to=to)),
+    )
+    jax.effects_barrier()
+    return result, sorted(_told[to], key=lambda told: told.update)
+
+
+def rows(told: list[Told]) -> Any:
+    """The rows of all batches as one."""
+    return jax.tree.map(lambda *x: np.concatenate(x), *(t.batch for t in told))
