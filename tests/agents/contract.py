@@ -123,15 +123,16 @@ _told: dict[str, list[Told]] = {}
 
 @config
 class UpdateCount(Extension):
-    """Counts updates and sums up their indices."""
+    """Counts updates, sums up their indices and traces the rewards of their batches."""
 
-    def init(self, agent: Any, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def init(self, agent: Any, key: jax.Array) -> tuple[jax.Array, ...]:
         """Nothing counted."""
-        return jnp.int32(0), jnp.int32(0)
+        return jnp.int32(0), jnp.int32(0), jnp.float32(0)
 
-    def post_update(self, view: Any) -> tuple[jax.Array, jax.Array]:
+    def post_update(self, view: Any) -> tuple[jax.Array, ...]:
         """One more."""
-        return view.own[0] + 1, view.own[1] + view.clock.update
+        count, total, trace = view.own
+        return count + 1, total + view.clock.update, 0.9 * trace + view.batch.reward.mean()
 
 
 @config
