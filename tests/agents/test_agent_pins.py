@@ -68,8 +68,5 @@ def test_a_tiny_run_ends_where_it_did(name, kind):
         np.testing.assert_allclose(values, pinned[what], rtol=RTOL, atol=1e-9, err_msg=what)
 
 
-def test_a_pin_moves_with_a_hundredth_of_a_step():
-    """The tolerance hides no change worth the name: a step size one percent larger moves a pin beyond it."""
-    params = witnessed("DQN", "discrete")[0].run().agent.q.params
-    moved = jax.tree.map(lambda x: x * 1.001, params)
-    assert abs(squares(moved) / squares(params) - 1.0) > RTOL
+def test_the_tolerance_hides_no_change_worth_the_name():
+    assert abs(squares([np.full(3, 1.001)]) / squares([np.ones(3)]) - 1.0) > RTOL

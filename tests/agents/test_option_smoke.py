@@ -60,6 +60,7 @@ NO_OPTION = {
     "checkpoint_seconds": "when to write, not what",
     "loggers": "no part of the program",
     "progress": "no part of the program",
+    "torso.cnn": "needs images: the compatibility matrix",
     "replay.capacity": "a size",
     "replay.batch_size": "a size",
     "replay.warmup": "a size",
@@ -76,9 +77,9 @@ def options(name: str) -> dict[str, Any]:
         other = NEW_STRUCTURE.get(f"{name}.{path}", NEW_STRUCTURE.get(path, OF_THE_LOOP.get(path)))
         if path in OF_THE_LOOP or (other is not None and path not in NO_OPTION):
             found[path] = other
-        elif value is None:
+        elif value is None and full[path] is not None:
             found[path] = full[path]
-        elif may_be_none(name, path):
+        elif value is not None and may_be_none(name, path):
             found[path] = None
     return found | OF_TRAINING
 
