@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import jax.numpy as jnp
+import pytest
+
 from tests.conftest import shard_of
 
 ROOT = Path(__file__).parents[1]
@@ -43,3 +46,8 @@ def test_shards_hold_every_test_once_and_keep_a_case_together():
     shards = [shard_of(name, 6) for name in names]
     assert set(shards) == set(range(6))
     assert shards[:40] == shards[40:]
+
+
+def test_a_column_against_a_row_is_an_error():
+    with pytest.raises(ValueError, match="rank_promotion"):
+        _ = jnp.ones(3) - jnp.ones((3, 1))

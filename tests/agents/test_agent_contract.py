@@ -18,7 +18,7 @@ from ajax.training.driver import make_task
 from ajax.training.normalise import Normalize
 from ajax.training.plan import Plan
 from ajax.training.run import Task
-from tests.agents.contract import HIGH, LOW, SUBJECTS, Witness, rows, tiny, witnessed
+from tests.agents.contract import HIGH, LOW, NORMALIZED, ONE_KIND, SUBJECTS, Witness, rows, tiny, witnessed
 from tests.environments.identity_env import TRUNCATES_AT
 
 KINDS = ("discrete", "continuous")
@@ -49,9 +49,9 @@ def test_extensions_fold_once_an_update_in_every_seed(name, kind):
     assert [t.update for t in told] == [update for update in range(n) for _ in range(2)]
 
 
-@pytest.mark.parametrize(("name", "kind"), SUBJECTS)
+@pytest.mark.parametrize(("name", "kind"), ONE_KIND)
 def test_a_runs_configuration_holds_no_environment_and_comes_back(name, kind):
-    plan = witnessed(name, kind)[0].session.plan
+    plan = witnessed(name, kind, **NORMALIZED)[0].session.plan
     written = json.loads(json.dumps(plan.to_json()))
     assert written["env_id"] is None and written["env_name"] == "Witness"
     assert Plan.from_json(written) == plan

@@ -31,6 +31,14 @@ def test_each_transition_carries_the_flags_that_its_step_raised(name, kind):
     assert seen.terminated.any() and seen.truncated.any()
 
 
+@pytest.mark.parametrize(("name", "kind"), SUBJECTS)
+def test_targets_and_rewards_are_one_number_a_row(name, kind):
+    """A column that meets a row would make a matrix, and every value the mean of a batch."""
+    for target, batch, _ in witnessed(name, kind)[1]:
+        n = (len(batch.now.obs),)
+        assert target.shape == batch.reward.shape == batch.terminated.shape == batch.truncated.shape == n
+
+
 @pytest.mark.parametrize(("name", "kind"), ONE_KIND)
 def test_normalized_transitions_are_the_raw_ones_shifted_and_scaled(name, kind):
     """Both observations by one shift and scale; the reward by one scale, so that its sign and mean are kept."""

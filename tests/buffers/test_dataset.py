@@ -40,6 +40,14 @@ def test_a_dataset_is_a_full_replay_in_agent_units():
     assert not b.truncated.any() and b.reward.dtype == jnp.float32
 
 
+def test_whole_numbers_become_floats():
+    """Whole rewards would make whole returns: 1 + 0.9 is 1.9, not 1."""
+    whole = {name: array.astype(np.int64) for name, array in arrays().items()}
+    rows = Dataset(**{**whole, "terminated": whole["terminated"] > 0}).store(BOX).rows
+    assert {str(x.dtype) for x in jax.tree.leaves(rows)} == {"float32"}
+    np.testing.assert_array_equal(rows.reward[:, 0], np.arange(4.0))
+
+
 def test_truncations_are_kept_apart():
     store = Dataset(**arrays(), truncated=np.array([False, True, False, False])).store(BOX)
     np.testing.assert_array_equal(store.rows.truncated[:, 0], [0, 1, 0, 0])
