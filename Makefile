@@ -51,9 +51,13 @@ demo: $(VENV)/.core ## train PPO on CartPole with 4 seeds and draw its learning 
 
 ## Check it
 
+BEGAN := $(shell date +%s)
+# $(call timed,TIER,LIMIT,COMMAND) ends by saying how long the tier took.
+timed = @began=$$(date +%s); $(3); echo "== $(1): $$(( $$(date +%s) - began )) s; it may take $(2) s on two cores"
+
 .PHONY: test
 test: $(VENV)/.dev ## run the fast tests
-	$(FAST)
+	$(call timed,fast tier,600,$(FAST))
 
 .PHONY: test-1 test-2 test-3
 test-1 test-2 test-3: test-%: $(VENV)/.dev ## run one third of the fast tests, recording coverage (CI)
@@ -62,7 +66,7 @@ test-1 test-2 test-3: test-%: $(VENV)/.dev ## run one third of the fast tests, r
 
 .PHONY: coverage
 coverage: $(VENV)/.dev ## run the fast tests under coverage; fails under 90 %
-	$(FAST) $(COVER)
+	$(call timed,fast tier,600,$(FAST) $(COVER))
 	$(PY) -m coverage report --skip-covered
 
 .PHONY: coverage-combine
@@ -106,10 +110,15 @@ docs-serve: $(VENV)/.docs ## serve the documentation on this machine while writi
 
 .PHONY: ci
 ci: lint types coverage conformance docs docs-examples ## everything that a pull request must pass
+	@echo "== make ci: $$(( $$(date +%s) - $(BEGAN) )) s in all"
 
 .PHONY: ci-slow
 ci-slow: $(VENV)/.dev ## run the slow tests: those that train
-	$(PYTEST) -m slow
+	$(call timed,slow tier,2400,$(PYTEST) -m slow)
+
+.PHONY: durations
+durations: $(VENV)/.dev ## run the slow tests and record how long each takes, to balance their shards
+	AJAX_WRITE_DURATIONS=1 $(PYTEST) -m slow
 
 .PHONY: ci-slow-shard
 ci-slow-shard: $(VENV)/.dev ## run the slow tests of SHARD=0..5 (CI)
@@ -117,6 +126,7 @@ ci-slow-shard: $(VENV)/.dev ## run the slow tests of SHARD=0..5 (CI)
 
 .PHONY: ci-all
 ci-all: ci ci-slow ## the pull request's gate and the slow tests
+	@echo "== make ci-all: $$(( $$(date +%s) - $(BEGAN) )) s in all"
 
 ## Measure it
 

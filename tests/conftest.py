@@ -5,9 +5,9 @@ The fast tier (`-m "not slow"`) is what every change must pass. A test that trai
 
 from __future__ import annotations
 
+import json
 import os
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 # Both are read when JAX and matplotlib are first imported, here and in the processes that tests start.
@@ -23,6 +23,12 @@ LONG = 30.0
 
 GRADIENT_STEPS = 128
 """Gradient steps that a fast test may take; seeds trained side by side count once."""
+
+DURATIONS = Path(__file__).with_name(".durations")
+"""Seconds that each slow test takes, to balance the shards; a test that it lacks counts one second."""
+
+WRITE_DURATIONS = "AJAX_WRITE_DURATIONS"
+"""Environment variable: enter the durations of the slow tests of this run in `DURATIONS`."""
 
 SHARD = "AJAX_TEST_SHARD"
 """Environment variable "i/n": run only the i-th of n shards of what is collected (i counts from 0)."""
@@ -64,33 +70,57 @@ def gradient_steps(session) -> int:
     return max(0, session.tick - session.lanes.warmup) * LOOPS[agent.loop].updates_per_tick(agent)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the probes as slow (a module of probes defines `CASES`), then keep this shard's tests."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Mark the probes as slow (a module of probes defines `CASES`); keep this shard's share of what is chosen then."""
     for item in items:
         if "probing" in item.path.parts and hasattr(getattr(item, "module", None), "CASES"):
             item.add_marker(pytest.mark.slow)
+    yield
     shard = os.environ.get(SHARD)
     if shard:
         index, count = map(int, shard.split("/"))
-        kept = [item for item in items if shard_of(item.nodeid, count) == index]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-        items[:] = kept
+        of = shards([item.nodeid for item in items], count, durations())
+        config.hook.pytest_deselected(items=[item for item in items if of[item.nodeid] != index])
+        items[:] = [item for item in items if of[item.nodeid] == index]
 
 
-def shard_of(nodeid: str, count: int) -> int:
-    """The shard of a test: tests of one file that share a parameter share a shard, and so what they cache."""
-    file, _, name = nodeid.partition("::")
-    return zlib.crc32(f"{file}{name[name.find('[') :] if '[' in name else name}".encode()) % count
+def durations() -> dict[str, float]:
+    """The seconds on record, by node."""
+    return json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+
+
+def shards(nodeids: Iterable[str], count: int, seconds: dict[str, float]) -> dict[str, int]:
+    """Which of `count` shards each test runs in: the longest first, each where there is least to do so far.
+
+    Tests of one file that share a parameter stay together, and so does what they cache.
+    """
+    groups: dict[str, list[str]] = {}
+    for nodeid in nodeids:
+        file, _, name = nodeid.partition("::")
+        groups.setdefault(f"{file}{name[name.find('[') :] if '[' in name else name}", []).append(nodeid)
+    weights = {group: sum(seconds.get(nodeid, 1.0) for nodeid in members) for group, members in groups.items()}
+    loads, of = [0.0] * count, {}
+    for group in sorted(groups, key=lambda group: (-weights[group], group)):
+        shard = loads.index(min(loads))
+        loads[shard] += weights[group]
+        of |= dict.fromkeys(groups[group], shard)
+    return of
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """List the fast tests that took longer than `LONG` seconds."""
+    """List the fast tests that took longer than `LONG` seconds; keep the slow ones' durations where asked to."""
     spent: dict[str, float] = {}
+    slow: set[str] = set()
     for reports in terminalreporter.stats.values():
         for report in reports:
-            if isinstance(report, pytest.TestReport) and "slow" not in report.keywords:
+            if isinstance(report, pytest.TestReport):
                 spent[report.nodeid] = spent.get(report.nodeid, 0.0) + report.duration
-    long = {nodeid: seconds for nodeid, seconds in spent.items() if seconds > LONG}
+                slow |= {report.nodeid} if "slow" in report.keywords else set()
+    if WRITE_DURATIONS in os.environ:
+        known = durations() | {nodeid: round(spent[nodeid], 1) for nodeid in slow}
+        DURATIONS.write_text(json.dumps(known, indent=0, sort_keys=True) + "\n")
+    long = {nodeid: seconds for nodeid, seconds in spent.items() if seconds > LONG and nodeid not in slow}
     if long:
         terminalreporter.section(f"fast tests over {LONG:.0f} s: shorten them, or mark them slow")
         for nodeid, seconds in sorted(long.items(), key=lambda item: -item[1]):
