@@ -125,7 +125,7 @@ _told: dict[str, list[Told]] = {}
 class UpdateCount(Extension):
     """Counts updates, sums up their indices and traces the rewards of their batches."""
 
-    def init(self, agent: Any, key: jax.Array) -> tuple[jax.Array, ...]:
+    def init(self, agent: Any, spec: Any, key: jax.Array) -> tuple[jax.Array, ...]:
         """Nothing counted."""
         return jnp.int32(0), jnp.int32(0), jnp.float32(0)
 

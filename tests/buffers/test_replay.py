@@ -47,6 +47,7 @@ def test_the_newest_rows_are_kept(steps, kept):
 def test_nothing_unwritten_is_drawn():
     sample = draw(filled(2, capacity=300), jax.random.key(0), 500, 1)
     assert set(sample["time"].tolist()) == {0, 1} and set(sample["env"].tolist()) == {0, 1, 2}
+    assert 0.4 < np.mean(sample["time"]) < 0.6  # what is not written yet reads as time 0
 
 
 @pytest.mark.parametrize(("n_rows", "window"), [(3, 3), (7, 2), (7, 3)])
