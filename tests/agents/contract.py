@@ -6,6 +6,7 @@ Subjects are found from the code, so that an agent takes part as soon as it is e
 from __future__ import annotations
 
 import functools
+import threading
 from typing import Any, NamedTuple
 
 import jax
@@ -20,6 +21,7 @@ from ajax.core.config import assign, config, paths, setting
 from ajax.core.hooks import Extension
 from ajax.core.spaces import Box, Discrete, Space
 from ajax.environments.base import Step
+from ajax.training import lanes
 from ajax.training.chunk import loop_of
 from tests.environments.identity_env import TERMINATES_AT, TRUNCATES_AT
 
@@ -152,6 +154,19 @@ def _tell(to: str, target: Any, batch: Any, update: Any) -> None:
     _told.setdefault(to, []).append(Told(target, batch, int(update)))
 
 
+def settle() -> None:
+    """Wait until what finished programs told the host has arrived: JAX keeps count by thread, and lanes have their own."""
+    n = lanes._workers._max_workers
+    together = threading.Barrier(n)
+
+    def wait(_: int) -> None:
+        together.wait()
+        jax.effects_barrier()
+
+    list(lanes._workers.map(wait, range(n)))
+    jax.effects_barrier()
+
+
 @functools.cache
 def witnessed(name: str, kind: str, updates: int = 16, **options: Any) -> tuple[Result, list[Told]]:
     """A small run of two seeds on the witness, once a process: what came of it, and what its extension was told."""
@@ -162,7 +177,7 @@ def witnessed(name: str, kind: str, updates: int = 16, **options: Any) -> tuple[
         **{"seeds": 2, "evaluations": 2, "episodes": 16, "progress": False, **options},
         extensions=(UpdateCount(), Tell(to=to)),
     )
-    jax.effects_barrier()
+    settle()
     return result, sorted(_told[to], key=lambda told: told.update)
 
 

@@ -195,8 +195,17 @@ def test_a_number_moves_only_its_own_networks(name, path, update, moved):
 
 
 STEPS_OF: dict[tuple[str, str], set[str]] = {
+    ("CrossQ", "learning_rate"): {"critic"},
+    ("CrossQ", "actor_learning_rate"): {"actor"},
+    ("CrossQ", "alpha_learning_rate"): {"log_alpha"},
     ("DQN", "learning_rate"): {"q"},
+    ("IQL", "learning_rate"): {"critic"},
+    ("IQL", "value_learning_rate"): {"value"},
+    ("IQL", "actor_learning_rate.start"): {"actor"},
     ("PPO", "learning_rate"): {"net"},
+    ("REDQ", "learning_rate"): {"critic"},
+    ("REDQ", "actor_learning_rate"): {"actor"},
+    ("REDQ", "alpha_learning_rate"): {"log_alpha"},
     ("SAC", "learning_rate"): {"critic"},
     ("SAC", "actor_learning_rate"): {"actor"},
     ("SAC", "alpha_learning_rate"): {"log_alpha"},
@@ -217,7 +226,8 @@ def lengths(agent: Any, state: Any, b: Batch) -> dict[str, jax.Array]:
 
 
 def test_every_learning_rate_says_whose_it_is():
-    rates = {(name, path) for name in SUBJECTS for path in numbers(name) if path.endswith("learning_rate")}
+    ends = ("learning_rate", "learning_rate.start")
+    rates = {(name, path) for name in SUBJECTS for path in numbers(name) if path.endswith(ends)}
     assert set(STEPS_OF) == rates
 
 

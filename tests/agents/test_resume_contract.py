@@ -16,7 +16,7 @@ import pytest
 from ajax import DQN, Linear, resume
 from ajax.core.config import assign, config, paths
 from ajax.core.schedules import Scheduled, value_at
-from tests.agents.contract import NORMALIZED, SUBJECTS, UpdateCount, Witness, steps_for, tiny
+from tests.agents.contract import NORMALIZED, SUBJECTS, UpdateCount, Witness, settle, steps_for, tiny
 from tests.environments.identity_env import IdentityEnv
 from tests.training.tiny import assert_same_runs
 
@@ -77,7 +77,7 @@ def test_a_two_call_runs_epsilon_at_every_step_is_the_one_calls(tmp_path):
         result = agent.train(IdentityEnv(), stops[0], horizon=48, episodes=0, evaluations=1, progress=False)
         for steps in stops[1:]:
             result = result.resume(steps, progress=False)
-        jax.effects_barrier()
+        settle()
         return sorted(_epsilons)
 
     whole = run(48)
