@@ -155,7 +155,7 @@ def _tell(to: str, target: Any, batch: Any, update: Any) -> None:
 
 
 def settle() -> None:
-    """Wait until what finished programs told the host has arrived: JAX keeps count by thread, and lanes have their own."""
+    """Wait until what programs told the host has arrived: JAX keeps count by thread, and lanes have their own."""
     n = lanes._workers._max_workers
     together = threading.Barrier(n)
 
