@@ -19,6 +19,7 @@ from ajax import Result
 from ajax.agents import MODULES, get
 from ajax.core.config import assign, config, paths, setting
 from ajax.core.hooks import Extension
+from ajax.core.records import Batch, Inputs, Spec
 from ajax.core.spaces import Box, Discrete, Space
 from ajax.environments.base import Step
 from ajax.training import lanes
@@ -113,72 +114,76 @@ class Witness:
 
 
 class Told(NamedTuple):
-    """What an extension was given at one update."""
+    """What an update was given: its target, its batch and its index."""
 
     target: np.ndarray
     batch: Any
     update: int
 
 
-_told: dict[str, list[Told]] = {}
+KEPT = 64
+"""Updates whose batches are kept."""
+
+
+class Kept(struct.PyTreeNode):
+    """What `Keep` has seen.
+
+    Attributes:
+        count: updates.
+        total: sum of their indices.
+        trace: of their mean rewards, which later ones outweigh.
+        last: batch and target of the last `KEPT` updates, leading axis `KEPT`.
+    """
+
+    count: jax.Array
+    total: jax.Array
+    trace: jax.Array
+    last: tuple[Batch, jax.Array]
 
 
 @config
-class UpdateCount(Extension):
-    """Counts updates, sums up their indices and traces the rewards of their batches."""
+class Keep(Extension):
+    """Keeps the batches and targets of updates, and counts them."""
 
-    def init(self, agent: Any, spec: Any, key: jax.Array) -> tuple[jax.Array, ...]:
-        """Nothing counted."""
-        return jnp.int32(0), jnp.int32(0), jnp.float32(0)
+    def init(self, agent: Any, spec: Spec, key: jax.Array) -> Kept:
+        """Nothing seen."""
+        paths_of = paths(agent)
+        n = paths_of["replay.batch_size"] if "replay.batch_size" in paths_of else agent.rollout.size
+        n //= paths_of.get("rollout.n_minibatches", 1)
+        inputs, zeros = Inputs(spec.observation.zeros((n,))), jnp.zeros(n)
+        action = spec.action.zeros((n,)) if spec.discrete else jnp.zeros((n, spec.action_size))
+        b = Batch(inputs, action, zeros, zeros, zeros, inputs)
+        last = jax.tree.map(lambda x: jnp.zeros((KEPT, *x.shape), x.dtype), (b, zeros))
+        return Kept(jnp.int32(0), jnp.int32(0), jnp.float32(0), last)
 
-    def post_update(self, view: Any) -> tuple[jax.Array, ...]:
+    def post_update(self, view: Any) -> Kept:
         """One more."""
-        count, total, trace = view.own
-        return count + 1, total + view.clock.update, 0.9 * trace + view.batch.reward.mean()
-
-
-@config
-class Tell(Extension):
-    """Tells the host every batch that `on_target` is given."""
-
-    to: str = setting(help="name under which `witnessed` finds the batches")
-
-    def on_target(self, target: jax.Array, view: Any) -> jax.Array:
-        """The target as it is."""
-        jax.debug.callback(functools.partial(_tell, self.to), target, view.batch, view.clock.update)
-        return target
-
-
-def _tell(to: str, target: Any, batch: Any, update: Any) -> None:
-    target, batch = jax.tree.map(np.asarray, (target, batch))
-    _told.setdefault(to, []).append(Told(target, batch, int(update)))
-
-
-def settle() -> None:
-    """Wait until what programs told the host has arrived: JAX keeps count by thread, and lanes have their own."""
-    n = lanes._workers._max_workers
-    together = threading.Barrier(n)
-
-    def wait(_: int) -> None:
-        together.wait()
-        jax.effects_barrier()
-
-    list(lanes._workers.map(wait, range(n)))
-    jax.effects_barrier()
+        own, b = view.own, view.batch
+        plain = Batch(Inputs(b.now.obs), b.action, b.reward, b.terminated, b.truncated, Inputs(b.next.obs))
+        target = jnp.zeros_like(b.reward) if view.target is None else view.target
+        last = jax.tree.map(lambda kept, new: kept.at[own.count % KEPT].set(new), own.last, (plain, target))
+        trace = 0.9 * own.trace + b.reward.mean()
+        return Kept(own.count + 1, own.total + view.clock.update, trace, last)
 
 
 @functools.cache
 def witnessed(name: str, kind: str, updates: int = 16, **options: Any) -> tuple[Result, list[Told]]:
-    """A small run of two seeds on the witness, once a process: what came of it, and what its extension was told."""
-    agent, to = tiny(name), f"{name} {kind} {sorted(options.items())}"
+    """A small run of two seeds on the witness, once a process: what came of it, and what its updates were given."""
+    agent = tiny(name)
     result = agent.train(
         Witness(kind),
         steps_for(agent, updates),
         **{"seeds": 2, "evaluations": 2, "episodes": 16, "progress": False, **options},
-        extensions=(UpdateCount(), Tell(to=to)),
+        extensions=(Keep(),),
     )
-    settle()
-    return result, sorted(_told[to], key=lambda told: told.update)
+    told = []
+    for lane in range(2):
+        kept = jax.tree.map(np.asarray, result.run(lane).own[0])
+        first = max(0, int(kept.count) - KEPT)
+        for update in range(first, int(kept.count)):
+            batch, target = jax.tree.map(lambda x, i=update % KEPT: x[i], kept.last)
+            told.append(Told(target, batch, update))
+    return result, sorted(told, key=lambda told: told.update)
 
 
 def rows(told: list[Told]) -> Any:

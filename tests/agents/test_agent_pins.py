@@ -35,7 +35,7 @@ def pin(name: str, kind: str) -> dict[str, list[float]]:
     run = witnessed(name, kind)[0].run()
     state = {f.name: getattr(run.agent, f.name) for f in dataclasses.fields(run.agent)}
     found = {field: [squares(x.params if isinstance(x, Net) else x)] for field, x in state.items()}
-    return found | {"extension": [float(x) for x in run.own[0]]}
+    return found | {"extension": [float(x) for x in (run.own[0].count, run.own[0].total, run.own[0].trace)]}
 
 
 def squares(tree: Any) -> float:

@@ -1,6 +1,6 @@
 """The transitions that every agent learns from: each continues its own episode and carries the flags of its step.
 
-They are those handed to `on_target`, seen on a task whose observation says which step of which episode a row is of.
+Seen by an extension, on a task whose observation says which step of which episode a row is of.
 """
 
 from __future__ import annotations

@@ -104,10 +104,10 @@ class CrossQ(Agent):
             y = hooks.on_target(td_target(b.reward, self.gamma * (1.0 - b.terminated), next_value), state, b)
             loss = 0.5 * jnp.square(q - y[None]).mean(-1).sum(0)
             metrics = {"critic_loss": loss, "q": q.mean()}
-            return loss + hooks.critic_loss(critic, state, b, y), (metrics, statistics)
+            return loss + hooks.critic_loss(critic, state, b, y), (metrics, statistics, y)
 
         tx = adam(value_at(self.learning_rate, clock), b1=self.adam_b1)
-        critic, (metrics, statistics) = descend(state.critic, tx, critic_loss)
+        critic, (metrics, statistics, hooks.target) = descend(state.critic, tx, critic_loss)
         critic = critic.replace(statistics=statistics)
 
         # actor: max_phi E[min_i Q_i(s, a) - alpha log pi(a|s)], the critics normalized by their running statistics

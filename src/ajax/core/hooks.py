@@ -228,6 +228,10 @@ class Hooks:
         clock: where the run stands.
         key: of this update; every extension and phase gets one of its own from it.
         spec: the environment's spaces.
+
+    Attributes:
+        target: what `on_target` returned last, for `post_update`. An agent that calls it inside a loss sets it again, from
+            what the loss returns beside its value.
     """
 
     def __init__(
