@@ -6,7 +6,8 @@ Subjects are found from the code, so that an agent takes part as soon as it is e
 from __future__ import annotations
 
 import functools
-import threading
+import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -17,12 +18,11 @@ from flax import struct
 
 from ajax import Result
 from ajax.agents import MODULES, get
-from ajax.core.config import assign, config, paths, setting
+from ajax.core.config import assign, config, paths
 from ajax.core.hooks import Extension
 from ajax.core.records import Batch, Inputs, Spec
 from ajax.core.spaces import Box, Discrete, Space
 from ajax.environments.base import Step
-from ajax.training import lanes
 from ajax.training.chunk import loop_of
 from tests.environments.identity_env import TERMINATES_AT, TRUNCATES_AT
 
@@ -147,9 +147,11 @@ class Keep(Extension):
 
     def init(self, agent: Any, spec: Spec, key: jax.Array) -> Kept:
         """Nothing seen."""
-        paths_of = paths(agent)
-        n = paths_of["replay.batch_size"] if "replay.batch_size" in paths_of else agent.rollout.size
-        n //= paths_of.get("rollout.n_minibatches", 1)
+        n = (
+            agent.rollout.size // agent.rollout.n_minibatches
+            if "rollout.n_steps" in paths(agent)
+            else agent.replay.batch_size
+        )
         inputs, zeros = Inputs(spec.observation.zeros((n,))), jnp.zeros(n)
         action = spec.action.zeros((n,)) if spec.discrete else jnp.zeros((n, spec.action_size))
         b = Batch(inputs, action, zeros, zeros, zeros, inputs)
@@ -164,6 +166,13 @@ class Keep(Extension):
         last = jax.tree.map(lambda kept, new: kept.at[own.count % KEPT].set(new), own.last, (plain, target))
         trace = 0.9 * own.trace + b.reward.mean()
         return Kept(own.count + 1, own.total + view.clock.update, trace, last)
+
+
+def settle(arrived: Callable[[], int], expected: int) -> None:
+    """Wait until as many calls as expected have arrived at the host, whose callbacks may come after a run's end."""
+    late = time.monotonic() + 60.0
+    while arrived() < expected and time.monotonic() < late:
+        time.sleep(0.01)
 
 
 @functools.cache

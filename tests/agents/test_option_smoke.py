@@ -61,6 +61,7 @@ NO_OPTION = {
     "loggers": "no part of the program",
     "progress": "no part of the program",
     "torso.cnn": "needs images: the compatibility matrix",
+    "torso.memory": "the compatibility matrix",
     "replay.capacity": "a size",
     "replay.batch_size": "a size",
     "replay.warmup": "a size",
@@ -74,7 +75,9 @@ def options(name: str) -> dict[str, Any]:
     agent, full = paths(tiny(name)), paths(WITH_ALL_OPTIONS[name][0])
     found: dict[str, Any] = {}
     for path, value in agent.items():
-        other = NEW_STRUCTURE.get(f"{name}.{path}", NEW_STRUCTURE.get(path, OF_THE_LOOP.get(path)))
+        other = NEW_STRUCTURE.get(
+            f"{name}.{path}", NEW_STRUCTURE.get(path.removeprefix("critic_"), OF_THE_LOOP.get(path))
+        )
         if path in OF_THE_LOOP or (other is not None and path not in NO_OPTION):
             found[path] = other
         elif value is None and full[path] is not None:
@@ -115,7 +118,7 @@ def test_every_field_is_a_number_an_option_or_excused(name):
     unknown = [
         path
         for path, value in paths(tiny(name)).items()
-        if not isinstance(value, float) and path not in options(name) and path not in NO_OPTION
+        if not isinstance(value, float) and path not in options(name) and path.removeprefix("critic_") not in NO_OPTION
     ]
     schedules = [path for path in unknown if path.rsplit(".", 1)[-1] in ("start", "end", "fraction")]
     assert sorted(set(unknown) - set(schedules)) == [], "give another value in NEW_STRUCTURE, or excuse it in NO_OPTION"

@@ -77,7 +77,7 @@ def test_a_two_call_runs_epsilon_at_every_step_is_the_one_calls(tmp_path):
         result = agent.train(IdentityEnv(), stops[0], horizon=48, episodes=0, evaluations=1, progress=False)
         for steps in stops[1:]:
             result = result.resume(steps, progress=False)
-        settle()
+        settle(lambda: len(_epsilons), 20)
         return sorted(_epsilons)
 
     whole = run(48)

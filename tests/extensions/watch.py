@@ -23,6 +23,8 @@ from tests.agents.contract import Witness, settle, steps_for, tiny
 TARGET = 7.0
 """What the watchers of a run make of every target, together."""
 
+UPDATES = 8
+
 SRC = Path(__file__).parents[2] / "src" / "ajax" / "agents"
 
 
@@ -146,7 +148,8 @@ def watched(name: str, kind: str) -> tuple[Any, list[Call], dict[str, frozenset[
     agent, run = noting(tiny(name), f"{name} {kind}"), f"{name} {kind}"
     watch = watcher(get(name)())
     stack = watch(to=f"{run}/0", add=TARGET - 4.0, first=True), watch(to=f"{run}/1", add=4.0, first=False)
-    steps = steps_for(agent, 8)
+    steps = steps_for(agent, UPDATES)
     result = agent.train(Witness(kind), steps, evaluations=2, episodes=2, progress=False, extensions=stack)
-    settle()
+    last = {("1", "post_update"), ("1", "eval_metrics")}
+    settle(lambda: sum((call.who, call.phase) in last for call in _calls.get(run, [])), UPDATES + 2)
     return result, _calls[run], _parts[run]

@@ -230,8 +230,8 @@ class Hooks:
         spec: the environment's spaces.
 
     Attributes:
-        target: what `on_target` returned last, for `post_update`. An agent that calls it inside a loss sets it again, from
-            what the loss returns beside its value.
+        target: what `on_target` returned last, for `post_update`. An agent that calls it inside a loss sets it again,
+            from what the loss returns beside its value.
     """
 
     def __init__(
