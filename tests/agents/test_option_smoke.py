@@ -56,6 +56,7 @@ NO_OPTION = {
     "episodes": "when to look, not what to do",
     "extensions": "the compatibility matrix, and the phase contract",
     "dataset": "another loop: tests/training/test_offline.py",
+    "start": "networks of another training, with tests of its own",
     "out": "set in every run here",
     "checkpoint_seconds": "when to write, not what",
     "loggers": "no part of the program",
@@ -125,9 +126,7 @@ def test_every_field_is_a_number_an_option_or_excused(name):
 
 
 def test_every_parameter_of_train_is_an_option_or_excused():
-    assert set(inspect.signature(train).parameters) == (set(OF_TRAINING) | set(NO_OPTION)) & set(
-        inspect.signature(train).parameters
-    )
+    assert set(inspect.signature(train).parameters) <= set(OF_TRAINING) | set(NO_OPTION)
 
 
 @pytest.mark.slow
