@@ -91,6 +91,18 @@ def test_the_page_stands_alone_and_shows_failures_first(outcomes, tmp_path):
     assert "no &lt;discount&gt;" in text and "no <discount>" not in text
 
 
+def test_right_readings_of_a_failed_case_are_folded_away(tmp_path):
+    def readings(budget, seeds):
+        return np.tile([0.8, 0.4], (len(seeds), 1))
+
+    other = Query("V(s0)", 0.8, {"sum": 1.6})
+    failed = Case("half", (QUERY, other), readings, 2500, (0.03, 0.03))
+    page(run([failed]), tmp_path / "probes.html", "Probes")
+    text = (tmp_path / "probes.html").read_text()
+    assert "8 of 8 wrong" in text and "1 reading right" in text
+    assert text.index("V(s0) <em") < text.index("1 reading right") < text.index("<h3>Q(s0, a=2)</h3>")
+
+
 def attributes(svg: str, kind: str, name: str) -> list[float]:
     root = ET.fromstring(svg)
     return [float(node.get(name)) for node in root.iter() if node.get("class", "").endswith(kind)]

@@ -212,7 +212,7 @@ def answers(
     return found
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=4096)
 def _solved(problem: Problem, mistake: str) -> Any:
     """The solution of a problem under a mistake (none: right); None where it can't concern the problem."""
     changed = MISTAKES[mistake].change(problem) if mistake else problem

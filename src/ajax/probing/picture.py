@@ -14,8 +14,8 @@ import numpy as np
 from ajax.probing.query import Query
 
 WIDTH, PAD, RADIUS = 720, 28, 4.5  # pixels
-LABEL, GLYPH = 15, 6.1  # height of a label's row, width of a character, in pixels
-SHOWN = 7  # wrong answers drawn; those further off are listed in words
+LABEL, GLYPH, BOLD = 15, 6.1, 6.9  # height of a label's row, width of a character (a bold one), in pixels
+SHOWN = 7  # wrong answers drawn; the others are listed in words
 
 STYLE = """
 .probe text { font: 12px ui-sans-serif, system-ui, sans-serif; fill: var(--muted);
@@ -135,7 +135,7 @@ def _band(query: Query, tolerance: float, x, top: float, base: float) -> str:
 def _wrong(name: str, value: float, at: float, below: float, top: float, rows: list, named: bool) -> tuple[str, str]:
     """Return a wrong answer's line and its label; the label takes the first of the `rows` under the axis with room."""
     text = f"{name} ({value:.2f})" if value % 1 else f"{name} ({value:g})"
-    wide = GLYPH * len(text) + 12
+    wide = (BOLD if named else GLYPH) * len(text) + 12
     rightwards = at + wide < WIDTH
     span = (at, at + wide) if rightwards else (at - wide, at)
     row = next((i for i, taken in enumerate(rows) if all(span[1] < a or span[0] > b for a, b in taken)), len(rows))

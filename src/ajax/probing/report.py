@@ -122,14 +122,21 @@ def _pictures(outcome: Outcome) -> str:
         return ""
     found = verdict.diagnosis
     named = found.mistakes if found is not None and found.near else ()
-    parts = []
-    for i, query in enumerate(outcome.case.queries):
-        readings = verdict.readings[:, i]
-        drawn = picture(query, outcome.case.tolerances[i], verdict.seeds, readings, named)
-        rest = further(query, readings, named)
-        note = f'<p class="rest">further off: {escape.escape(rest)}</p>' if rest else ""
-        parts.append(f'<h3>{escape.escape(query.name)}</h3><div class="scroll">{drawn}</div>{note}')
-    return "".join(parts)
+    shown: dict[bool, list[str]] = {True: [], False: []}  # by whether some seed is wrong
+    for query, tolerance, readings in zip(
+        outcome.case.queries, outcome.case.tolerances, verdict.readings.T, strict=True
+    ):
+        wrong = int((~query.within(readings, tolerance)).sum())
+        drawn, rest = picture(query, tolerance, verdict.seeds, readings, named), further(query, readings, named)
+        count = f' <em class="count">{wrong} of {len(readings)} wrong</em>' if wrong else ""
+        note = f'<p class="rest">not drawn: {escape.escape(rest)}</p>' if rest else ""
+        name = escape.escape(query.name)
+        shown[wrong > 0].append(f'<h3>{name}{count}</h3><div class="scroll">{drawn}</div>{note}')
+    right = "".join(shown[False])
+    if shown[True] and right:
+        word = "reading" if len(shown[False]) == 1 else "readings"
+        right = f'<details class="others"><summary>{len(shown[False])} {word} right</summary>{right}</details>'
+    return "".join(shown[True]) + right
 
 
 _STYLE = """
@@ -160,6 +167,9 @@ summary b { flex: 1 } code { color: var(--muted); font-size: 12px }
   background: var(--right); white-space: nowrap }
 .failed .badge, .error .badge { background: var(--wrong) }
 .known-defect .badge, .defect-gone .badge { background: var(--warn) }
+.count { color: var(--wrong); font-style: normal; font-weight: 400; margin-left: 8px }
+.others > summary { color: var(--muted); font-size: 13px; margin-top: 14px }
+.others > summary::before { content: "\\25B8" } .others[open] > summary::before { content: "\\25BE" }
 .text { white-space: pre-wrap; margin: 12px 0 6px } .scroll { overflow-x: auto }
 svg { width: 100%; min-width: 560px; height: auto; display: block }
 """

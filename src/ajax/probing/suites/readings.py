@@ -36,7 +36,7 @@ def q_case(
     def found(trained: Trained) -> np.ndarray:
         q = trained.q(problem.spec.obs)
         values = np.stack([q[:, s, a] for s, a in read], 1)
-        return np.concatenate([values, trained.act(problem.spec.obs)[:, [read[-1][0]] * len(more)]], 1)
+        return _with_greedy(values, trained, problem, [read[-1][0]] * len(more))
 
     queries = (*(ask(f"Q(s{s}, a={a})", problem, lambda x, s=s, a=a: x.q[s, a]) for s, a in read), *more)
     return Case(id, queries, readings(subject, problem.spec, found), title=title, **calibrated._asdict())
@@ -55,8 +55,12 @@ def v_case(
 
     def found(trained: Trained) -> np.ndarray:
         values = trained.v(problem.spec.obs)[:, list(read)]
-        greedy = trained.act(problem.spec.obs)[:, [read[-1]] * len(more)]
-        return np.concatenate([values, greedy], 1)
+        return _with_greedy(values, trained, problem, [read[-1]] * len(more))
 
     queries = (*(ask(f"V(s{s})", problem, lambda x, s=s: x.v[s]) for s in read), *more)
     return Case(id, queries, readings(subject, problem.spec, found), title=title, **calibrated._asdict())
+
+
+def _with_greedy(values: np.ndarray, trained: Trained, problem: Problem, states: list[int]) -> np.ndarray:
+    """Add the greedy actions in `states` as columns; one who is asked for none needs no `act`."""
+    return np.concatenate([values, trained.act(problem.spec.obs)[:, states]], 1) if states else values
