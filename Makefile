@@ -14,6 +14,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 PY := $(VENV)/bin/python
+# Other libraries, to be probed, live apart from ours.
+PEERS := .venv-peers/probe
 # The first Python that Ajax runs on: PYTHON=... overrides the search.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 \
 	$(wildcard $(HOME)/.pyenv/versions/3.1[123].*/bin/python); do \
@@ -108,6 +110,10 @@ docs-examples: $(VENV)/.dev ## run the documentation's code blocks, page by page
 docs-serve: $(VENV)/.docs ## serve the documentation on this machine while writing it
 	$(PY) -m mkdocs serve
 
+.PHONY: peers-probe
+peers-probe: $(PEERS)/.done ## probe Stable-Baselines3's and SBX's agents, in an environment of their own (long)
+	$(PEERS)/bin/python -m pytest tests/probing/test_peers.py tests/probing/test_baselines.py
+
 .PHONY: ci
 ci: lint types coverage conformance docs docs-examples ## everything that a pull request must pass
 	@echo "== make ci: $$(( $$(date +%s) - $(BEGAN) )) s in all"
@@ -146,8 +152,8 @@ clean: ## remove caches, builds and coverage data; keeps runs/ and .venv
 	find src tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 .PHONY: distclean
-distclean: clean ## remove .venv as well
-	rm -rf $(VENV)
+distclean: clean ## remove .venv as well, and the environments of other libraries
+	rm -rf $(VENV) $(dir $(PEERS))
 
 # Installation, stamped: a target runs again only when its pins or pyproject.toml changed.
 
@@ -168,4 +174,10 @@ $(VENV)/.dev: $(VENV)/.core requirements/dev.txt requirements/brax.txt
 
 $(VENV)/.docs: $(VENV)/.core requirements/docs.txt
 	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	@touch $@
+
+$(PEERS)/.done: $(VENV)/.python requirements/core.txt requirements/dev.txt requirements/peers.txt pyproject.toml
+	$(PYTHON) -m venv --clear $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/peers.txt
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@

@@ -21,6 +21,15 @@ def read(budget, seeds):
 CASES = {"one-X": Case("one-X", (Query("Q", 1.0, {"half": 0.5}),), read, 4000, (0.02,))}
 """
 
+ONE = """
+import numpy as np
+class One:
+    gamma = 0.7
+    def __init__(self, env, seed): pass
+    def learn(self, steps): pass
+    def q(self, obs): return np.zeros((len(obs), 3))
+"""
+
 
 def invoke(app, *arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
@@ -28,7 +37,7 @@ def invoke(app, *arguments):
 
 def test_without_an_agent_probe_lists_what_there_is():
     text = invoke(probe).output
-    assert all(name in text for name in (*MODULES, "DQN", "PPO"))
+    assert all(name in text for name in (*MODULES, "DQN", "PPO", "sb3:DQN", "sbx:SAC"))
 
 
 def test_a_class_that_learns_passes(tmp_path):
@@ -45,6 +54,14 @@ def test_a_mistake_is_named_and_fails():
     done = invoke(probe, f"{LEARNERS}:MeanLearner", "--budget", 1500)
     assert done.exit_code == 1
     assert "mean instead of max" in " ".join(done.output.split())
+
+
+def test_a_class_needs_one_method_to_be_read(tmp_path):
+    """`q` alone is read, without `act`."""
+    file = tmp_path / "one.py"
+    file.write_text(ONE)
+    text = " ".join(invoke(probe, f"{file}:One", "--budget", 10).output.split())
+    assert "3 failed" in text
 
 
 @pytest.mark.parametrize(

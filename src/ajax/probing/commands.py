@@ -46,16 +46,16 @@ def probes(context: typer.Context) -> None:
     """Probe an agent on tiny environments with known answers; without an agent, list what can be probed.
 
     Examples: `ajax probe DQN`, `ajax probe DQN --module value_chains --html report.html`,
-    `ajax probe path/to/file.py:Class`.
+    `ajax probe sb3:DQN`, `ajax probe path/to/file.py:Class`.
     """
     if context.invoked_subcommand is not None:
         return
     from rich.console import Console
     from rich.table import Table
 
-    from ajax.probing.suites import MODULES, agent_of, load
+    from ajax.probing.suites import MODULES, PEERS, agent_of, load
 
-    counts = {module: Counter(agent_of(case) for case in load(module).values()) for module in MODULES}
+    counts = {module: Counter(agent_of(case) for case in load(module).values()) for module in (*MODULES, PEERS)}
     table = Table("agent", "cases by module")
     for agent in sorted(set().union(*counts.values())):
         table.add_row(agent, "\n".join(f"{module}: {n[agent]}" for module, n in counts.items() if n[agent]))
@@ -65,12 +65,14 @@ def probes(context: typer.Context) -> None:
 
 @probe.command("run")
 def run(
-    what: Annotated[str, typer.Argument(help="An agent of Ajax, or path/to/file.py:Class.")],
-    module: Annotated[str | None, typer.Option(help="Only the cases of one module.")] = None,
+    what: Annotated[str, typer.Argument(help="An agent of Ajax, sb3:AGENT, sbx:AGENT, or path/to/file.py:Class.")],
+    module: Annotated[str | None, typer.Option(help="Only the cases of one module (an agent of Ajax).")] = None,
     html: Annotated[Path | None, typer.Option(help="Also write a page with a picture of every reading.")] = None,
     junit: Annotated[Path | None, typer.Option(help="Also write JUnit XML.")] = None,
     gamma: Annotated[float | None, typer.Option(help="Discount of a class. [default: its attribute gamma]")] = None,
-    budget: Annotated[int, typer.Option(help="Environment steps of a class in each probe.")] = 5_000,
+    budget: Annotated[
+        int | None, typer.Option(help="Environment steps of a class in each probe. [default: 5000]")
+    ] = None,
 ) -> None:
     """Train every case of an agent and print a verdict on each; exit code 1 where one fails.
 
@@ -78,16 +80,17 @@ def run(
     """
     from rich.console import Console
 
-    from ajax.probing import report, suite
+    from ajax.probing import baselines, report, suite
 
     console = Console()
-    chosen = _class_cases(what, gamma, budget) if ":" in what else _agent_cases(what, module)
+    chosen = _cases(what, module, gamma, budget)
     with console.status("") as status:
         outcomes: list[suite.Outcome] = []
         for case in chosen:
             status.update(f"{case.heading} ({len(outcomes) + 1} of {len(chosen)})")
             outcomes += suite.run([case])
-    title = f"Probes of {what}"
+    library = what.partition(":")[0]
+    title = f"Probes of {what}" + (f", {baselines.version(library)}" if library in baselines.PACKAGES else "")
     console.print(report.terminal(outcomes, title))
     if html is not None:
         report.page(outcomes, html, title)
@@ -215,22 +218,36 @@ def mutate(
     print(report)
 
 
-def _agent_cases(agent: str, module: str | None) -> list[Case]:
-    from ajax.probing.suites import cases
-
-    return cases(agent, module)
-
-
-def _class_cases(where: str, gamma: float | None, budget: int) -> list[Case]:
+def _cases(what: str, module: str | None, gamma: float | None, budget: int | None) -> list[Case]:
+    """The cases of an agent of Ajax, of another library's, of a subclass of one, or of any class."""
     from ajax.core.errors import ConfigError
+    from ajax.probing.baselines import PACKAGES, origin, package
     from ajax.probing.subjects import load_class
-    from ajax.probing.suites import anyones
+    from ajax.probing.suites import anyones, baselines, cases
 
-    subject = load_class(where)
+    def refuse(**options: Any) -> None:
+        for name, value in options.items():
+            if value is not None:
+                raise ConfigError(f"--{name} {value} doesn't apply to the probes of {what}: leave it out.")
+
+    if ":" not in what:
+        refuse(gamma=gamma, budget=budget)
+        return cases(what, module)
+    refuse(module=module)
+    library, _, agent = what.partition(":")
+    if library in PACKAGES:
+        refuse(gamma=gamma, budget=budget)
+        package(library)
+        return baselines.cases(library, agent)
+    subject = load_class(what)
     cls: Any = subject.make
+    known = origin(cls, tuple(baselines.BUILDERS)) if isinstance(cls, type) else None
+    if known is not None:
+        refuse(gamma=gamma, budget=budget)
+        return baselines.cases(*known, cls)
     if gamma is None and not hasattr(cls, "gamma"):
         raise ConfigError(f"{subject.name} has no attribute gamma: give its discount, --gamma 0.9.")
-    found = anyones.cases(subject, cls.gamma if gamma is None else gamma, budget)
+    found = anyones.cases(subject, cls.gamma if gamma is None else gamma, budget or anyones.BUDGET)
     if not found:
         raise ConfigError(f"{subject.name} has no method q, v or act: there is nothing to read off it.")
     return found

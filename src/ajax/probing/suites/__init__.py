@@ -1,4 +1,6 @@
-"""The probes of Ajax's own agents: presets, and by subject the calibrated cases. The harness beside it knows no agent.
+"""The probes of Ajax's own agents, and of other libraries' (`peers`): settings, and by subject the calibrated cases.
+
+The harness beside this package knows no agent.
 
 A module of cases is a folder: files of its cases by kind of action, and an `__init__` with `CASES`, every case by id,
 and `ANSWER_DIGEST`, which pins their answers. A case's id has its agent's name between hyphens: `p0a-DQN-double`.
@@ -12,6 +14,9 @@ from ajax.probing.query import Case
 
 MODULES = ("value_chains", "episode_ends", "bookkeeping", "action_box", "extensions", "split_run")
 """The modules of cases, in the order in which they are run."""
+
+PEERS = "peers"
+"""The module of other libraries' cases."""
 
 
 def cases(agent: str, module: str | None = None) -> list[Case]:
@@ -29,7 +34,7 @@ def cases(agent: str, module: str | None = None) -> list[Case]:
 
 
 def load(module: str) -> dict[str, Case]:
-    """Return the cases by id of a module of this package, or of any other by dotted name or path to a file.
+    """Return the cases by id of a module of this package (`PEERS` too), or of any other by dotted name or by its file.
 
     Raises:
         ConfigError: there is no such module, or it has no `CASES`.
@@ -48,7 +53,7 @@ def find(module: str, case: str) -> Case:
 
 
 def _name(module: str) -> str:
-    return f"{__name__}.{module}" if module in MODULES else module
+    return f"{__name__}.{module}" if module in (*MODULES, PEERS) else module
 
 
 def agent_of(case: Case) -> str:

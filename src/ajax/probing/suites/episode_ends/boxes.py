@@ -29,6 +29,7 @@ ENDS = Spec.of(
 LOOP = Spec.of("loop", lambda s, region: (0, REWARD, False), n_states=1, limit=5, stagger=5, box=BOX)
 # Both rewards are one deviation, 3, from 0: scaled once they are -1 and 1, twice -1/3 and 1/3.
 TWO = Spec.of("two rewards", lambda s, region: (s, 6.0 * s - 3.0, True), n_states=2, start=(0.5, 0.5), box=BOX)
+PROBLEMS = {agent: Problem(ENDS, VALUES[agent], ACTORS[agent]) for agent in VALUES}
 ENDINGS = (
     "no bootstrap",
     "discount squared",
@@ -44,7 +45,7 @@ SCALES = ("reward scaled twice", "reward not scaled", "reward with the wrong sig
 
 def ends(agent: str, read: tuple[int, ...], calibrated: Calibrated) -> Case:
     """A time limit on a state that pays and on one that doesn't, and a termination."""
-    problem, places = Problem(ENDS, VALUES[agent], ACTORS[agent]), tuple((s, MIDDLE) for s in read)
+    problem, places = PROBLEMS[agent], tuple((s, MIDDLE) for s in read)
     id, title = f"p6-{agent}", f"{agent}, three ends"
     return box_case(id, title, make(agent), problem, q=places, mistakes=ENDINGS, calibrated=calibrated)
 

@@ -37,6 +37,10 @@ SHIFTED_BOXED = Spec.of(
 )
 MIDDLE = 0.75  # of the box
 PLACES = ((0, 1.8), (1, 0.0), (1, 1.8))
+PROBLEMS = {
+    "SAC": Problem(BOXED, SOFT, Actor()),
+    "TD3": Problem(BOXED, Estimator(gamma=GAMMA), Actor(stochastic=False, noise=1.0, noise_clip=0.5)),
+}
 
 
 def normalized(agent: str, calibrated: Calibrated) -> Case:
@@ -99,7 +103,7 @@ CASES = (
         "p0a-SAC",
         "SAC, two-step chain in a box",
         make("SAC", alpha=TEMPERATURE),
-        Problem(BOXED, SOFT, Actor()),
+        PROBLEMS["SAC"],
         q=PLACES[:2],
         calibrated=Calibrated(
             4_000, (0.053, 0.089), "4000, the only budget tried; worst error of 64 seeds 0.044; cert 32/32"
@@ -109,7 +113,7 @@ CASES = (
         "p0a-TD3",
         "TD3, two-step chain in a box",
         make("TD3", target_noise=1.0),
-        Problem(BOXED, Estimator(gamma=GAMMA), Actor(stochastic=False, noise=1.0, noise_clip=0.5)),
+        PROBLEMS["TD3"],
         q=PLACES,
         calibrated=Calibrated(
             8_000,

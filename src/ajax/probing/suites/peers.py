@@ -1,0 +1,8 @@
+"""Every case of other libraries' agents, by id: `p0a-sb3:DQN`."""
+
+from ajax.probing.baselines import PACKAGES
+from ajax.probing.suites.baselines import BUILDERS, cases
+
+CASES = {case.id: case for library in PACKAGES for agent in BUILDERS for case in cases(library, agent)}
+
+ANSWER_DIGEST = "eea3b6d65d0e"
