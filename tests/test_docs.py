@@ -65,7 +65,7 @@ def run(block: Block, page: str, namespace: dict) -> None:
     """
     if block.language == "python":
         # Blank lines put the traceback's line numbers where the page has them.
-        exec(compile("\n" * (block.line - 1) + block.code, page, "exec"), namespace)
+        exec(compile("\n" * (block.line - 1) + block.code, page, "exec", dont_inherit=True), namespace)
         return
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     done = subprocess.run(
