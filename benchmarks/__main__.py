@@ -14,7 +14,7 @@ from benchmarks import machine, report
 from benchmarks.environments import LIBRARIES, ROOT, install, versions
 from benchmarks.runner import Row, Try, run
 
-AGENTS = ("DQN", "SAC", "TD3", "REDQ", "CrossQ")
+AGENTS = ("PQN", "DQN", "SAC", "TD3", "REDQ", "CrossQ")
 ROWS = (
     Row("import", "import"),
     Row("newcomer", "newcomer"),

@@ -47,9 +47,9 @@ class Library:
 LIBRARIES = (
     Library("Ajax", "benchmarks.peers.ajax"),
     Library("rejax", "benchmarks.peers.rejax", "rejax", lacks=("redq", "crossq")),
-    Library("ajax-rl", "benchmarks.peers.ajax_rl", "ajax-rl", python="3.12", lacks=("crossq",)),
-    Library("SB3", "benchmarks.peers.sb3", "sb3", seed_axis=False, lacks=("redq", "crossq")),
-    Library("SBX", "benchmarks.peers.sbx", "sb3", seed_axis=False, lacks=("redq",)),
+    Library("ajax-rl", "benchmarks.peers.ajax_rl", "ajax-rl", python="3.12", lacks=("pqn", "crossq")),
+    Library("SB3", "benchmarks.peers.sb3", "sb3", seed_axis=False, lacks=("pqn", "redq", "crossq")),
+    Library("SBX", "benchmarks.peers.sbx", "sb3", seed_axis=False, lacks=("pqn", "redq")),
     Library("limit", "benchmarks.limit", seed_axis=False, lacks=("newcomer",)),
 )
 """In the order in which they are measured. The last is JAX alone: what no library in JAX can be faster than."""

@@ -36,6 +36,13 @@ def ppo() -> list[Product]:
     return w.n_steps * (forward(w.n_envs, *pi) + forward(w.n_envs, *v)) + forward(w.rollout, *v) + n * update
 
 
+def pqn() -> list[Product]:
+    """A whole iteration: acting, the values of what was reached, and all epochs."""
+    w = work.PQN
+    q, n, m = (4, *w.widths, 2), w.n_epochs * w.n_minibatches, w.batch_size
+    return w.n_steps * forward(w.n_envs, *q) + forward(w.rollout, *q) + n * (forward(m, *q) + backward(m, *q))
+
+
 def dqn() -> list[Product]:
     """One update and one action."""
     m, q = work.DQN.batch_size, (4, *work.DQN.widths, 2)
@@ -75,9 +82,9 @@ def crossq() -> list[Product]:
     return 3 * (forward(1, *pi) + critics) + forward(m, *pi) + through + backward(m, *pi)
 
 
-PRODUCTS = {"ppo": (ppo, work.PPO.rollout), "dqn": (dqn, 1), "sac": (sac, 1), "td3": (td3, 2),
-            "redq": (redq, work.REDQ.per_step), "crossq": (crossq, 3)}  # fmt: skip
-"""Name: the products, and how many environment steps (PPO) or updates they belong to."""
+PRODUCTS = {"ppo": (ppo, work.PPO.rollout), "pqn": (pqn, work.PQN.rollout), "dqn": (dqn, 1), "sac": (sac, 1),
+            "td3": (td3, 2), "redq": (redq, work.REDQ.per_step), "crossq": (crossq, 3)}  # fmt: skip
+"""Name: the products, and how many environment steps (PPO, PQN) or updates they belong to."""
 
 
 def measure(name: str) -> dict[str, Any]:

@@ -62,6 +62,7 @@ LINES = (
     Line("PPO trace and compile, 1 seed, s", "PPO, 1 seed", result("ready")),
     Line("PPO trace and compile, 8 seeds, s", "PPO, 8 seeds", result("ready")),
     *(Line(f"PPO steps/s, {n}", f"PPO, {n}", result("rates"), True) for n in ("1 seed", "8 seeds", "64 seeds")),
+    *(Line(f"PQN steps/s, {n}", f"PQN, {n}", result("rates"), True) for n in ("1 seed", "4 seeds")),
     *(
         Line(f"{agent} updates/s, {n}", f"{agent}, {n}", result("rates"), True)
         for agent in ("DQN", "SAC", "TD3", "REDQ", "CrossQ")
@@ -76,7 +77,10 @@ LINES = (
 CPU_LINES = (
     Line("process start to a trained PPO, cold, processor s", "newcomer", cpu),
     Line("the same, compile cache warm, processor s", "newcomer, warm cache", cpu),
-    Line("PPO steps per processor s", "PPO, one thread", result("cpu_rates"), True),
+    *(
+        Line(f"{name} steps per processor s", f"{name}, one thread", result("cpu_rates"), True)
+        for name in ("PPO", "PQN")
+    ),
     *(
         Line(f"{name} updates per processor s", f"{name}, one thread", result("cpu_rates"), True)
         for name in ("DQN", "SAC", "TD3", "REDQ", "CrossQ")
@@ -128,7 +132,7 @@ def _number(x: float) -> str:
 def shares(tries: Sequence[Try]) -> list[str]:
     """What share of Ajax's step the matrix products are, one sentence an agent."""
     sentences = []
-    for agent in ("PPO", "DQN", "SAC", "TD3", "REDQ", "CrossQ"):
+    for agent in ("PPO", "PQN", "DQN", "SAC", "TD3", "REDQ", "CrossQ"):
         line = Line("", f"{agent}, one thread", result("cpu_rates"))
         ours, limit = (_values(line, tries, name) for name in (OURS, LIMIT))
         if ours and limit:

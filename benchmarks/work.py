@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class OnPolicy:
-    """PPO's sizes.
+    """Sizes of an agent that learns from rollouts.
 
     Attributes:
         env: environment name.
@@ -15,10 +15,10 @@ class OnPolicy:
         n_steps: steps of each in a rollout.
         n_epochs: passes over a rollout.
         n_minibatches: gradient updates in a pass.
-        widths: hidden layers of the policy's and of the value's network, tanh.
-        learning_rate: Adam's.
+        widths: hidden layers of every network.
+        learning_rate: the optimizer's.
         max_grad_norm: clipping.
-        entropy_coef: weight of the entropy bonus.
+        entropy_coef: weight of PPO's entropy bonus.
     """
 
     env: str = "CartPole-v1"
@@ -82,6 +82,7 @@ class OffPolicy:
 
 
 PPO = OnPolicy()
+PQN = OnPolicy(n_envs=32, n_steps=64, n_minibatches=16, widths=(128, 128), learning_rate=1e-4, max_grad_norm=10.0)
 DQN = OffPolicy("CartPole-v1", 64, (128, 128), updates=5_000)
 SAC = OffPolicy("Pendulum-v1", 256, (256, 256), updates=400)
 TD3 = OffPolicy("Pendulum-v1", 256, (256, 256), updates=400)

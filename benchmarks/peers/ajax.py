@@ -21,6 +21,19 @@ def ppo():
     )
 
 
+def pqn():
+    """PQN on the common work."""
+    from ajax import PQN, Rollout, Torso
+
+    w = work.PQN
+    return PQN(
+        rollout=Rollout(n_envs=w.n_envs, n_steps=w.n_steps, n_epochs=w.n_epochs, n_minibatches=w.n_minibatches),
+        torso=Torso(widths=w.widths, layer_norm=True),
+        learning_rate=w.learning_rate,
+        max_grad_norm=w.max_grad_norm,
+    )
+
+
 def dqn():
     """DQN on the common work."""
     from ajax import DQN
@@ -105,6 +118,7 @@ if __name__ == "__main__":
             "import": import_agent,
             "newcomer": newcomer,
             "ppo": lambda seeds: _steady(ppo, work.PPO, seeds),
+            "pqn": lambda seeds: _steady(pqn, work.PQN, seeds),
             "dqn": lambda seeds: _steady(dqn, work.DQN, seeds),
             "sac": lambda seeds: _steady(sac, work.SAC, seeds),
             "td3": lambda seeds: _steady(td3, work.TD3, seeds),

@@ -27,6 +27,30 @@ def ppo(steps: int, **options: Any):
     )
 
 
+def pqn(steps: int):
+    """PQN on the common work; its optimizer is Adam, and it clips each element of the gradient."""
+    from flax import linen as nn
+    from rejax import PQN
+    from rejax.networks import DiscreteQNetwork, EpsilonGreedyPolicy
+
+    w = work.PQN
+    agent = PQN.create(
+        env=w.env,
+        num_envs=w.n_envs,
+        num_steps=w.n_steps,
+        num_epochs=w.n_epochs,
+        num_minibatches=w.n_minibatches,
+        learning_rate=w.learning_rate,
+        max_grad_norm=w.max_grad_norm,
+        **_length(steps),
+    )
+    # widths in `agent_kwargs` clash with rejax's own argument, so the network is replaced
+    net = EpsilonGreedyPolicy(DiscreteQNetwork)(
+        hidden_layer_sizes=w.widths, action_dim=2, activation=lambda x: nn.relu(nn.LayerNorm()(x))
+    )
+    return agent.replace(agent=net)
+
+
 def dqn(steps: int):
     """DQN on the common work."""
     from flax import linen as nn
@@ -120,6 +144,7 @@ if __name__ == "__main__":
             "import": import_agent,
             "newcomer": newcomer,
             "ppo": lambda seeds: _steady(ppo, work.PPO, seeds),
+            "pqn": lambda seeds: _steady(pqn, work.PQN, seeds),
             "dqn": lambda seeds: _steady(dqn, work.DQN, seeds),
             "sac": lambda seeds: _steady(sac, work.SAC, seeds),
             "td3": lambda seeds: _steady(td3, work.TD3, seeds),

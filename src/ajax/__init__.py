@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from ajax.agents.apo import APO as APO
+    from ajax.agents.avg import AVG as AVG
     from ajax.agents.crossq import CrossQ as CrossQ
     from ajax.agents.dqn import DQN as DQN
     from ajax.agents.iql import IQL as IQL
     from ajax.agents.ppo import PPO as PPO
+    from ajax.agents.pqn import PQN as PQN
     from ajax.agents.redq import REDQ as REDQ
     from ajax.agents.sac import SAC as SAC
     from ajax.agents.td3 import TD3 as TD3
@@ -51,10 +54,13 @@ if TYPE_CHECKING:
     from ajax.training.result import Result as Result
 
 _HOMES = {
+    "APO": "ajax.agents.apo",
+    "AVG": "ajax.agents.avg",
     "CrossQ": "ajax.agents.crossq",
     "DQN": "ajax.agents.dqn",
     "IQL": "ajax.agents.iql",
     "PPO": "ajax.agents.ppo",
+    "PQN": "ajax.agents.pqn",
     "REDQ": "ajax.agents.redq",
     "SAC": "ajax.agents.sac",
     "TD3": "ajax.agents.td3",

@@ -14,10 +14,13 @@ import numpy as np
 import pytest
 
 from ajax.agents import MODULES, get
+from ajax.agents.apo import APO
+from ajax.agents.avg import AVG
 from ajax.agents.crossq import CrossQ
 from ajax.agents.dqn import DQN
 from ajax.agents.iql import IQL
 from ajax.agents.ppo import PPO
+from ajax.agents.pqn import PQN
 from ajax.agents.redq import REDQ
 from ajax.agents.sac import SAC
 from ajax.agents.td3 import TD3
@@ -31,6 +34,8 @@ BOX, DISCRETE = spec(3, 2), spec(3, Discrete(3))
 
 SUBJECTS: dict[str, tuple[Any, Spec]] = {
     # with every option set, so that each has something to act on
+    "APO": (APO(learning_rate=0.05, max_grad_norm=0.1, torso=SMALL), BOX),
+    "AVG": (AVG(adam_b1=0.5, torso=SMALL), BOX),
     "CrossQ": (
         CrossQ(target_entropy=-1.0, alpha=0.5, policy_delay=2, renorm_warmup=1, torso=SMALL, critic_torso=SMALL),
         BOX,
@@ -38,6 +43,7 @@ SUBJECTS: dict[str, tuple[Any, Spec]] = {
     "DQN": (DQN(max_grad_norm=0.01, epsilon=0.5, target_period=2, n_step=2, torso=SMALL), DISCRETE),
     "IQL": (IQL(actor_learning_rate=Cosine(start=3e-4, end=1e-4, fraction=0.5), max_weight=2.0, torso=SMALL), BOX),
     "PPO": (PPO(entropy_coef=0.01, learning_rate=0.05, torso=SMALL), BOX),
+    "PQN": (PQN(max_grad_norm=0.01, epsilon=0.5, torso=SMALL), DISCRETE),
     "REDQ": (REDQ(target_entropy=-1.0, alpha=0.5, n_critics=3, policy_delay=2, torso=SMALL), BOX),
     "SAC": (SAC(target_entropy=-1.0, alpha=0.5, torso=SMALL), BOX),
     "TD3": (TD3(bc_alpha=2.5, torso=SMALL), BOX),
@@ -75,13 +81,16 @@ def exercise(agent: Any, spec: Spec, seed: int = 0) -> Any:
     moment = clock(step=50.0)
     action, extras = agent.act(state, b.now, KEY, moment, True)
     if agent.loop == "on_policy":
-        b = prepared(agent, state, b.replace(action=action, extras=extras))
+        b = b.replace(action=action, extras=extras)
+        b = jax.tree.map(lambda x: x[1:2], b) if agent.rollout.size == 1 else prepared(agent, state, b)
     elif agent.window > 1:
         b = jax.tree.map(lambda *x: jnp.stack(x), *(random_batch(spec, seed=i) for i in range(agent.window)))
     reached = [state]
     for update in range(2):
         state, metrics, target = step(agent, state, b, clock(update, step=50.0), KEY)
         reached += [state, metrics, target]
+    if agent.loop == "on_policy" and agent.rollout.size > 1:
+        reached.append(prepared(agent, state, b))  # a second rollout
     return reached, action
 
 

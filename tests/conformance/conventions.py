@@ -17,11 +17,14 @@ import jax.numpy as jnp
 import optax
 
 import ajax.agents.ppo
+import ajax.agents.pqn
 import ajax.agents.redq
 import ajax.agents.sac
+import ajax.networks.heads
 from ajax.core.config import config, setting
 from ajax.core.distributions import TanhNormal
 from ajax.core.hooks import Extension
+from ajax.core.returns import lambda_returns
 from ajax.networks.heads import Scalar
 from tests.conformance.kit import Record
 from tests.conformance.submaps import Flat
@@ -55,6 +58,24 @@ REASONS = {
         "Stable-Baselines3's DQN copies its target network before the gradient step that a multiple of the period"
         " falls on; Ajax after the step before it, as algorithm 1 of the paper does. Every target is computed with the"
         " same network: only a state between two updates shows the difference."
+    ),
+    "early_bootstrap": (
+        "purejaxql starts the recursion of its lambda returns with the value of what a rollout's last step led to, and"
+        " reads that value once more for the row before; in the paper, and in Ajax, that row bootstraps from what its"
+        " own step led to."
+    ),
+    "per_gradient_step": (
+        "purejaxql's learning rate falls with every gradient step; Ajax's schedules move with environment steps, which"
+        " stand still while a rollout is learned from."
+    ),
+    "log_variance": (
+        "The authors' AVG hands the exponential of the policy's second output to a normal distribution as its variance;"
+        " the paper, and Ajax, take it for the standard deviation."
+    ),
+    "exact_bias_correction": (
+        "PyTorch computes Adam's bias correction, 1 - beta^t, in float64 whatever the parameters are; optax in theirs,"
+        " so that in float32 a young optimizer's steps are 1e-5 off. AVG's steps are large: that is more than rounding"
+        " did to the original. In float64 the two agree."
     ),
     "BehaviorCloningUnits": (
         "The authors' TD3+BC takes the distance to the data's actions in the environment's units; Ajax knows an agent's"
@@ -151,6 +172,40 @@ def late_refresh(stage: str, after: Flat, states: Flat) -> Flat:
         return after
     copies = {name: states[name.removeprefix("target_")] for name in after if name.startswith("target_q/")}
     return after | copies
+
+
+def early_bootstrap() -> contextlib.AbstractContextManager:
+    """Let a rollout's second-to-last row bootstrap, as the last does, from what the last step led to."""
+
+    def returns(reward: Any, next_value: Any, terminated: Any, truncated: Any, gamma: Any, lam: Any) -> jax.Array:
+        last = next_value[-1] * (1.0 - terminated[-1])
+        return lambda_returns(reward, next_value.at[-2].set(last), terminated, truncated, gamma, lam)
+
+    return mock.patch.object(ajax.agents.pqn, "lambda_returns", returns)
+
+
+def per_gradient_step() -> contextlib.AbstractContextManager:
+    """Let a schedule move by the 4 environment steps that fall to each gradient step of the record."""
+    at = ajax.agents.pqn.value_at
+    return mock.patch.object(
+        ajax.agents.pqn, "value_at", lambda value, clock: at(value, clock.replace(step=4.0 * clock.update))
+    )
+
+
+def log_variance() -> contextlib.AbstractContextManager:
+    """Take the policy's second output for a log variance."""
+    return mock.patch.object(ajax.networks.heads, "TanhNormal", lambda loc, log_std: TanhNormal(loc, 0.5 * log_std))
+
+
+def exact_bias_correction() -> contextlib.AbstractContextManager:
+    """Compute Adam's bias correction without the rounding of 1 - beta^t."""
+
+    def divide(moment: Any, decay: Any, count: Any) -> Any:
+        log = math.log(decay) if isinstance(decay, float) else jnp.log(decay)  # a field of the agent is traced
+        correction = -jnp.expm1(count * log)
+        return jax.tree.map(lambda t: t / correction.astype(t.dtype), moment)
+
+    return mock.patch.object(optax.tree, "bias_correction", divide)
 
 
 @config

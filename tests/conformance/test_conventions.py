@@ -11,23 +11,27 @@ import pytest
 
 from tests.conformance import (
     conventions,
+    test_avg_original,
     test_crossq_adityab,
     test_dqn_sb3,
     test_iql_ikostrikov,
     test_ppo_sb3,
+    test_pqn_purejaxql,
     test_redq_watchernyu,
     test_sac_sb3,
     test_td3_sfujim,
     test_td3bc_sfujim,
 )
-from tests.conformance.kit import Check
+from tests.conformance.kit import Check, cast
 from tests.conformance.submaps import Leaf, ensemble, misfits, mlp, to_flat, to_params
 
 CHECKS = (
+    test_avg_original,
     test_crossq_adityab,
     test_dqn_sb3,
     test_iql_ikostrikov,
     test_ppo_sb3,
+    test_pqn_purejaxql,
     test_redq_watchernyu,
     test_sac_sb3,
     test_td3_sfujim,
@@ -104,6 +108,34 @@ def test_late_refresh():
     check = test_dqn_sb3.check()
     found = dataclasses.replace(check, expected=lambda stage, after, states: after).misfits(2)
     assert found and all(line.startswith("after1/target_q/") for line in found)
+
+
+def test_early_bootstrap():
+    """Of a rollout's targets, the last two rows' and what leads there differ; the learning phase does not."""
+    check = test_pqn_purejaxql.check()
+    found = without(check, "early_bootstrap").misfits(1)
+    assert found and any(line.startswith("gradstep1/") for line in found)
+    theirs = check.record.at("f64/mid", 0)["target"]
+    with jax.enable_x64(True):
+        state = cast(check.begin(), np.float64)
+        ours = check.agent.prepare(state, check.rollout(0, np.float64)).extras["target"]
+    assert not np.isclose(ours[-2], theirs[-2], rtol=1e-6).all()
+    np.testing.assert_allclose(ours[-1], theirs[-1], rtol=1e-10)
+
+
+def test_per_gradient_step():
+    # the first gradient step of a rollout has the same step size by either count, and so has the target
+    found = without(test_pqn_purejaxql.check(), "per_gradient_step").misfits(1)
+    assert found and not any(line.startswith("gradstep1/") for line in found)
+
+
+def test_log_variance():
+    assert without(test_avg_original.check(), "log_variance").misfits(1)
+
+
+def test_exact_bias_correction():
+    check = without(test_avg_original.check(), "exact_bias_correction")
+    assert check.misfits() == [] and check.misfits(x64=False)
 
 
 def test_behavior_cloning_units():

@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 from jax.test_util import check_grads
 
-from ajax.core.distributions import Categorical, Normal, TanhNormal
+from ajax.core.distributions import Categorical, EpsilonGreedy, Normal, TanhNormal
 
 LOC, LOG_STD = jnp.array([[0.5, -1.0], [0.0, 2.0]]), jnp.array([0.2, -0.7])
 
@@ -133,3 +133,18 @@ def test_categorical_mode_and_samples():
     draws = jax.vmap(pi.sample)(jax.random.split(jax.random.key(0), 4000))
     share = np.stack([(np.asarray(draws) == a).mean(0) for a in range(3)], -1)
     np.testing.assert_allclose(share, [[0.2, 0.5, 0.3], [0.25, 0.25, 0.5]], atol=5 * 0.5 / 4000**0.5)
+
+
+def test_epsilon_greedy_is_random_in_its_share_and_else_the_best():
+    q = jnp.broadcast_to(jnp.array([0.0, 2.0, 1.0, -1.0]), (20_000, 4))
+    draws = EpsilonGreedy(q, 0.4).sample(jax.random.key(0))
+    share = np.bincount(draws, minlength=4) / 20_000
+    np.testing.assert_allclose(share, [0.1, 0.7, 0.1, 0.1], atol=5 * 0.5 / 20_000**0.5)
+    assert (EpsilonGreedy(q, 1.0).mode() == 1).all() and (EpsilonGreedy(q, 0.0).sample(jax.random.key(1)) == 1).all()
+
+
+def test_a_squashed_draw_is_a_function_of_its_noise():
+    pi, key = TanhNormal(LOC, normal().log_std), jax.random.key(4)
+    drawn, made = pi.sample_and_log_prob(key), pi.from_noise(jax.random.normal(key, LOC.shape))
+    assert (drawn[0] == made[0]).all() and (drawn[1] == made[1]).all()
+    np.testing.assert_allclose(pi.from_noise(jnp.zeros_like(LOC))[0], jnp.tanh(LOC), rtol=1e-6)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ajax.core.learn import adam, descend, make, pick, polyak, select
+from ajax.core.learn import adam, descend, make, pick, polyak, radam, select
 
 
 class Point(nn.Module):
@@ -48,6 +48,25 @@ def test_epsilon_stands_outside_the_root():
     net = make(Point(), adam(), jax.random.key(0))
     after, _ = descend(net, adam(0.1, eps=1.0), quadratic)
     np.testing.assert_allclose(after.params["x"], [1 - 0.1 / 2, 2 - 0.1 * 2 / 3], rtol=1e-5)
+
+
+def test_rectified_adam_is_liu_et_als():
+    """Algorithm 2, step by step: the moment alone until its sixth step, then Adam's step times the rectification."""
+    net = make(Point(), radam(), jax.random.key(0))
+    m = v = np.zeros(2)
+    x, rho_inf, rectified = np.array([1.0, 2.0]), 2 / (1 - 0.999) - 1, []
+    for t in range(1, 9):
+        net, _ = descend(net, radam(0.1), quadratic)
+        m, v = 0.9 * m + 0.1 * x, 0.999 * v + 0.001 * x**2
+        rho, m_hat = rho_inf - 2 * t * 0.999**t / (1 - 0.999**t), m / (1 - 0.9**t)
+        rectified.append(rho >= 5)
+        if rectified[-1]:
+            r = np.sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho))
+            x = x - 0.1 * r * m_hat / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        else:
+            x = x - 0.1 * m_hat
+    assert rectified == [False] * 5 + [True] * 3
+    np.testing.assert_allclose(net.params["x"], x, rtol=2e-3)  # rho is a difference of numbers near 2000
 
 
 def first_moment(gradient: list[float], limit: float) -> np.ndarray:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajax.core.records import Batch, Inputs
-from ajax.core.returns import gae, lambda_returns, n_step, td_target
+from ajax.core.returns import differential_gae, gae, lambda_returns, n_step, td_target
 
 NO = jnp.zeros(3)
 
@@ -186,3 +186,31 @@ def test_n_step_rows_are_independent():
     np.testing.assert_allclose(folded.reward, [1.75, 1.0, 2.0])
     np.testing.assert_allclose(discount, [0.125, 0.0, 0.25])
     np.testing.assert_allclose(folded.next.obs[:, 0], [3.0, 1.0, 2.0])
+
+
+# Differential advantages: r = 1, 2, 6, the gain 2, V = 1, 4, 0 and then 5
+
+
+@pytest.mark.parametrize(
+    ("lam", "terminated", "truncated", "advantage"),
+    [
+        (0.0, NO, NO, [2.0, -4.0, 9.0]),
+        (0.5, NO, NO, [2.0 + 0.5 * 0.5, -4.0 + 0.5 * 9.0, 9.0]),
+        (1.0, NO, NO, [7.0, 5.0, 9.0]),
+        (0.5, flags(1), NO, [2.0 - 0.5 * 4.0, -4.0, 9.0]),  # what s_2 is worth is not read
+        (0.5, NO, flags(1), [2.0 - 0.5 * 4.0, -4.0, 9.0]),  # it is, and happens to be 0
+        (0.5, flags(2), NO, [1.0, -2.0, 4.0]),
+    ],
+)
+def test_differential_advantages(lam, terminated, truncated, advantage):
+    r, v, after = jnp.array([1.0, 2.0, 6.0]), jnp.array([1.0, 4.0, 0.0]), jnp.array([4.0, 0.0, 5.0])
+    out = differential_gae(r, v, after, terminated, truncated, jnp.float32(2.0), lam)
+    np.testing.assert_allclose(out, advantage, rtol=1e-6)
+
+
+def test_differential_advantages_do_not_see_a_constant():
+    """Values that are all higher by a constant, and rewards with the gain: neither moves an advantage."""
+    r, v, after = jnp.array([1.0, 2.0, 6.0]), jnp.array([1.0, 4.0, 0.0]), jnp.array([4.0, 0.0, 5.0])
+    one = differential_gae(r, v, after, NO, flags(1), jnp.float32(2.0), 0.7)
+    other = differential_gae(r + 3.0, v + 10.0, after + 10.0, NO, flags(1), jnp.float32(5.0), 0.7)
+    np.testing.assert_allclose(one, other, rtol=1e-5)

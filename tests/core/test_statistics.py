@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ajax.core.statistics import RunningStats
+from ajax.core.statistics import ReturnScale, RunningStats
 
 ROWS = np.random.default_rng(0).normal([5.0, -2.0], [2.0, 0.1], (64, 2)).astype(np.float32)
 
@@ -61,3 +61,38 @@ def test_a_constant_is_not_divided_by_zero():
 
 def test_adding_is_jitted():
     np.testing.assert_allclose(jax.jit(RunningStats.add)(RunningStats.zeros((2,)), ROWS).mean, ROWS.mean(0), rtol=1e-5)
+
+
+# The scale of TD errors
+
+
+def scale(rewards: list, terminated: list, truncated: list, gamma: float = 0.9) -> ReturnScale:
+    """What is known after these steps of one environment."""
+    stats = ReturnScale.zeros()
+    for row in zip(rewards, terminated, truncated, strict=True):
+        stats = stats.add(*(jnp.float32(x) for x in row), gamma)
+    return stats
+
+
+def test_sigma_is_schaul_et_als():
+    """Two episodes that terminate, of returns 3 and -1, and one that is cut short, whose return does not count."""
+    rewards, terminated, truncated = [1.0, 2.0, 7.0, -1.0, 4.0], [0, 1, 0, 1, 0], [0, 0, 1, 0, 0]
+    stats = scale(rewards, terminated, truncated)
+    discounts = [0.9, 0.0, 0.9, 0.0, 0.9]
+    variance = np.var(rewards) + np.var(discounts) * np.mean([3.0**2, (-1.0) ** 2])
+    assert float(stats.sigma) == pytest.approx(variance**0.5, rel=1e-5)
+    assert float(stats.square.count) == 2 and float(stats.running) == 4.0
+
+
+@pytest.mark.parametrize(
+    ("rewards", "terminated", "sigma"),
+    [
+        ([], [], 1.0),
+        ([3.0], [0], 1.0),  # one reward has no variance
+        ([0.0, 0.19], [0, 0], 1.0),
+        ([0.0, 0.3], [0, 0], 0.15),
+        ([0.0], [1], 0.01),  # an episode has ended: the floor
+    ],
+)
+def test_a_small_sigma_is_1_until_an_episode_ends(rewards, terminated, sigma):
+    assert float(scale(rewards, terminated, [0] * len(rewards)).sigma) == pytest.approx(sigma, rel=1e-4)

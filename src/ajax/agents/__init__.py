@@ -7,7 +7,18 @@ import importlib
 from ajax.core.agent import Agent
 from ajax.core.errors import unknown_name
 
-MODULES = {"CrossQ": "crossq", "DQN": "dqn", "IQL": "iql", "PPO": "ppo", "REDQ": "redq", "SAC": "sac", "TD3": "td3"}
+MODULES = {
+    "APO": "apo",
+    "AVG": "avg",
+    "CrossQ": "crossq",
+    "DQN": "dqn",
+    "IQL": "iql",
+    "PPO": "ppo",
+    "PQN": "pqn",
+    "REDQ": "redq",
+    "SAC": "sac",
+    "TD3": "td3",
+}
 """Every exported agent, and the file of this package that holds it."""
 
 

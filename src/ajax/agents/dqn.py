@@ -21,6 +21,7 @@ from flax import struct
 from ajax.buffers.replay import Replay
 from ajax.core.agent import Agent
 from ajax.core.config import config, setting
+from ajax.core.distributions import EpsilonGreedy
 from ajax.core.errors import ConfigError
 from ajax.core.hooks import Hooks
 from ajax.core.keys import stream
@@ -97,13 +98,8 @@ class DQN(Agent):
 
     def act(self, state: State, x: Inputs, key: jax.Array, clock: Clock, explore: bool) -> tuple[jax.Array, dict]:
         """Epsilon-greedy: each action of the batch is random with its own coin."""
-        q = state.q(x)
-        greedy = q.argmax(-1).astype(jnp.int32)
-        if not explore:
-            return greedy, {}
-        random = jax.random.randint(stream(key, "action"), greedy.shape, 0, q.shape[-1])
-        coin = jax.random.uniform(stream(key, "coin"), greedy.shape)
-        return jnp.where(coin < value_at(self.epsilon, clock), random, greedy), {}
+        pi = EpsilonGreedy(state.q(x), value_at(self.epsilon, clock))
+        return (pi.sample(key) if explore else pi.mode()), {}
 
     def update(self, state: State, b: Batch, key: jax.Array, clock: Clock, hooks: Hooks) -> tuple[State, Metrics]:
         """Regress Q(s, a) on r + gamma max_a' Q^-(s', a'), the error clipped."""

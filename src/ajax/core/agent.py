@@ -47,6 +47,10 @@ class Agent:
         """One step of the algorithm on a batch; returns the next state and scalar metrics."""
         raise NotImplementedError
 
+    def prepare(self, state: Any, rollout: Batch) -> Batch:
+        """On-policy: add to a rollout (time, n_envs, ...) what is computed once, before the first update on it."""
+        return rollout
+
     @property
     def window(self) -> int:
         """Consecutive transitions that one sample of the replay holds."""
@@ -62,12 +66,12 @@ class Agent:
         if isinstance(action, Discrete) and "discrete" not in self.acts:
             raise SpaceError(
                 f"{name} needs continuous actions (a Box), and this environment's are {action}."
-                " Agents for discrete actions: DQN, PPO, SAC."
+                " Agents for discrete actions: APO, DQN, PPO, PQN, SAC."
             )
         if isinstance(action, Box) and "continuous" not in self.acts:
             raise SpaceError(
                 f"{name} needs discrete actions, and this environment's are a Box of shape {action.shape}."
-                " Agents for continuous actions: PPO, SAC, TD3."
+                " Agents for continuous actions: APO, AVG, PPO, SAC, TD3."
             )
 
     def sweep(self, **values: Sequence[float]) -> Sweep:

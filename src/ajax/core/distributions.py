@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from ajax.core.keys import stream
 from ajax.core.learn import pick
 
 
@@ -40,6 +41,24 @@ class Categorical(struct.PyTreeNode):
         """Entropy in nats."""
         log_probs = self.log_probs
         return -(jnp.exp(log_probs) * log_probs).sum(-1)
+
+
+class EpsilonGreedy(struct.PyTreeNode):
+    """The best of action values `q` (*batch, n); with share `epsilon` any of the n (Sutton & Barto 2018, 2.2)."""
+
+    q: jax.Array
+    epsilon: jax.Array | float
+
+    def sample(self, key: jax.Array) -> jax.Array:
+        """Draw indices (*batch,), each with a coin of its own."""
+        greedy = self.mode()
+        random = jax.random.randint(stream(key, "action"), greedy.shape, 0, self.q.shape[-1])
+        coin = jax.random.uniform(stream(key, "coin"), greedy.shape)
+        return jnp.where(coin < self.epsilon, random, greedy)
+
+    def mode(self) -> jax.Array:
+        """The index of the largest value."""
+        return self.q.argmax(-1).astype(jnp.int32)
 
 
 class Normal(struct.PyTreeNode):
@@ -73,12 +92,15 @@ class TanhNormal(struct.PyTreeNode):
     log_std: jax.Array
 
     def sample_and_log_prob(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Draw an action (*batch, d), reparameterized, with its log probability (*batch,).
+        """Draw an action (*batch, d), reparameterized, with its log probability (*batch,)."""
+        return self.from_noise(jax.random.normal(key, self.loc.shape, self.loc.dtype))
+
+    def from_noise(self, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The action (*batch, d) that standard normal `noise` makes, with its log probability (*batch,).
 
         log pi(a) = log N(u) - sum log(1 - tanh(u)^2), the Jacobian written as 2 (log 2 - u - softplus(-2u)) so that
         it neither overflows nor loses digits at the edges of the box.
         """
-        noise = jax.random.normal(key, self.loc.shape, self.loc.dtype)
         u = self.loc + jnp.exp(self.log_std) * noise
         log_normal = -0.5 * jnp.square(noise) - self.log_std - 0.5 * math.log(2 * math.pi)
         log_jacobian = 2.0 * (math.log(2.0) - u - jax.nn.softplus(-2.0 * u))

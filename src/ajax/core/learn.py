@@ -23,8 +23,22 @@ def adam(
 
     The state does not depend on the numbers, so `adam()` may initialize it.
     """
+    return _optimizer(optax.scale_by_adam(b1=b1, eps=eps), learning_rate, max_grad_norm)
+
+
+def radam(learning_rate: Any = 0.0, *, max_grad_norm: float | None = None) -> optax.GradientTransformation:
+    """Rectified Adam (Liu et al. 2020, arXiv:1908.03265, algorithm 2), after clipping as `adam` does.
+
+    Its first five steps are the moment alone: until then too few gradients were seen to divide by their size.
+    """
+    return _optimizer(optax.scale_by_radam(), learning_rate, max_grad_norm)
+
+
+def _optimizer(
+    scale: optax.GradientTransformation, learning_rate: Any, max_grad_norm: float | None
+) -> optax.GradientTransformation:
     steps = [] if max_grad_norm is None else [optax.clip_by_global_norm(max_grad_norm)]
-    return optax.chain(*steps, optax.scale_by_adam(b1=b1, eps=eps), optax.scale_by_learning_rate(learning_rate))
+    return optax.chain(*steps, scale, optax.scale_by_learning_rate(learning_rate))
 
 
 def make(module: Any, tx: optax.GradientTransformation, key: jax.Array, *inputs: Any) -> Net:

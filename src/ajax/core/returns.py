@@ -107,3 +107,20 @@ def gae(
         return advantage, advantage
 
     return jax.lax.scan(back, jnp.zeros_like(delta[0]), (delta, trace), reverse=True)[1]
+
+
+def differential_gae(
+    reward: jax.Array,
+    value: jax.Array,
+    next_value: jax.Array,
+    terminated: jax.Array,
+    truncated: jax.Array,
+    gain: jax.Array,
+    lam: jax.Array | float,
+) -> jax.Array:
+    """Advantages for the average reward: `gae` of r_t - gain without a discount (Ma et al. 2021, arXiv:2106.03442).
+
+    A terminal state has the value 0: what follows it, a fresh episode, is worth neither more nor less than the average.
+    All arguments but the scalar `gain` and `lam` are (time, ...); returns the same shape.
+    """
+    return gae(reward - gain, value, next_value, terminated, truncated, 1.0, lam)

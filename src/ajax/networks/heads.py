@@ -43,17 +43,22 @@ class QValues(nn.Module):
 
 
 class QEnsemble(nn.Module):
-    """Q_i(s, a) of `n_critics` independent critics for box actions: (n_critics, batch). `renorm`: see `MLP`."""
+    """Q_i(s, a) of `n_critics` independent critics for box actions: (n_critics, batch).
+
+    `renorm` and `unit_features`: see `MLP`.
+    """
 
     torso: Torso
     n_critics: int = 2
     renorm: int | None = None
+    unit_features: bool = False
 
     @nn.compact
     def __call__(self, x: Inputs, action: jax.Array) -> jax.Array:
         features = Encoder(self.torso, name="q_encoder")(x)
         rows = jnp.concatenate([features.reshape(len(features), -1), action.reshape(len(action), -1)], -1)
-        return _ensemble(self.n_critics)(self.torso, 1, renorm=self.renorm)(rows)[..., 0]
+        mlp = _ensemble(self.n_critics)(self.torso, 1, renorm=self.renorm, unit_features=self.unit_features)
+        return mlp(rows)[..., 0]
 
 
 def members(critics: Net, index: jax.Array) -> Net:
@@ -116,18 +121,18 @@ class SquashedPolicy(nn.Module):
     """tanh of a Normal whose mean and log standard deviation, clipped to [-20, 2], both come from the state: SAC's.
 
     The bounds are those of the authors' code (haarnoja/sac, sac/distributions/normal.py: LOG_SIG_CAP_MIN, _MAX).
-    `renorm`: see `MLP`.
+    `renorm` and `unit_features`: see `MLP`.
     """
 
     size: int
     torso: Torso
     renorm: int | None = None
+    unit_features: bool = False
 
     @nn.compact
     def __call__(self, x: Inputs) -> TanhNormal:
-        loc, log_std = jnp.split(
-            MLP(self.torso, 2 * self.size, renorm=self.renorm)(Encoder(self.torso, name="policy_encoder")(x)), 2, -1
-        )
+        mlp = MLP(self.torso, 2 * self.size, renorm=self.renorm, unit_features=self.unit_features)
+        loc, log_std = jnp.split(mlp(Encoder(self.torso, name="policy_encoder")(x)), 2, -1)
         return TanhNormal(loc, jnp.clip(log_std, -20.0, 2.0))
 
 

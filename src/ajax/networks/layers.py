@@ -8,7 +8,14 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-ACTIVATIONS = {"relu": nn.relu, "tanh": nn.tanh, "silu": nn.silu, "gelu": nn.gelu, "elu": nn.elu}
+ACTIVATIONS = {
+    "relu": nn.relu,
+    "tanh": nn.tanh,
+    "leaky_relu": nn.leaky_relu,
+    "silu": nn.silu,
+    "gelu": nn.gelu,
+    "elu": nn.elu,
+}
 INITIALIZERS = {
     "orthogonal": lambda scale: nn.initializers.orthogonal(scale),
     "lecun": lambda scale: nn.initializers.variance_scaling(scale**2, "fan_in", "uniform"),

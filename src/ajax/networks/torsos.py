@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 
 from ajax.core.config import config, setting
 from ajax.core.errors import ConfigError
@@ -40,13 +41,15 @@ class MLP(nn.Module):
     """Hidden layers as `torso` says, then a linear layer of `out` units whose weights are scaled by `out_scale`.
 
     With `renorm`, the inputs and each hidden layer's outputs are batch-renormalized, after that many training calls.
-    Takes (batch, *shape), flattens each row, returns (batch, out).
+    With `unit_features`, the last hidden layer is divided by its Euclidean norm (Bjorck et al. 2022, arXiv:2112.07066,
+    section 4), which bounds the output by its weights. Takes (batch, *shape), flattens each row, returns (batch, out).
     """
 
     torso: Torso
     out: int
     out_scale: float = 1.0
     renorm: int | None = None
+    unit_features: bool = False
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -61,5 +64,8 @@ class MLP(nn.Module):
             if self.renorm is not None:
                 x = BatchRenorm(self.renorm)(x)
             self.sow(HIDDEN, f"layer_{i}", x)  # kept only where a caller asks for the collection
+        if self.unit_features:
+            # the floor is for an observation of zeros, which has features of zeros before the first update
+            x = x / jnp.sqrt(jnp.maximum(jnp.square(x).sum(-1, keepdims=True), 1e-12))
         last = INITIALIZERS[self.torso.initializer](self.out_scale)
         return nn.Dense(self.out, kernel_init=last, dot_general=dot_general)(x)

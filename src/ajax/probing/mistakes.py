@@ -139,7 +139,9 @@ MISTAKES: dict[str, Mistake] = {
     "lambda ignored (0)": _estimator("how lambda reaches the returns", lambda e: e.lam > 0, lam=0.0),
     "lambda ignored (1)": _estimator("how lambda reaches the returns", lambda e: 0 < e.lam < 1, lam=1.0),
     "GAE forwards in time": _estimator(
-        "the direction of the scan over time", lambda e: e.lam > 0 and e.backup == "policy", forward=True
+        "the direction of the scan over time",
+        lambda e: e.lam > 0 and e.backup == "policy" and not e.average,
+        forward=True,
     ),
     "time limit taken as a termination": _estimator(_ENDS, cut="ended"),
     "bootstrap through terminations": _estimator(_ENDS, cut="never"),

@@ -8,10 +8,13 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ajax.agents.apo import APO
+from ajax.agents.avg import AVG
 from ajax.agents.crossq import CrossQ
 from ajax.agents.dqn import DQN
 from ajax.agents.iql import IQL
 from ajax.agents.ppo import PPO
+from ajax.agents.pqn import PQN
 from ajax.agents.redq import REDQ
 from ajax.agents.sac import SAC
 from ajax.agents.td3 import TD3
@@ -31,6 +34,16 @@ DECAY = Linear(start=3e-3, end=1e-5)  # what is read in the end should have sett
 REPLAY = Replay(capacity=4_000, batch_size=64, n_envs=4, steps=1, warmup=200)
 
 PRESETS: dict[str, Agent] = {
+    "APO": APO(
+        learning_rate=3e-3,
+        entropy_coef=0.0,
+        gae_lambda=0.5,  # an error of the gain moves all values by 1 / (1 - lambda) of it
+        gain_rate=0.3,
+        value_constraint=0.1,  # at 1 the values' mean swings for long
+        torso=SMALL,
+        rollout=Rollout(n_envs=4, n_steps=32, n_epochs=4, n_minibatches=4),
+    ),
+    "AVG": AVG(gamma=0.7, learning_rate=DECAY, actor_learning_rate=DECAY, alpha=0.2, torso=SMOOTH),
     "CrossQ": CrossQ(
         gamma=0.7,
         learning_rate=DECAY,
@@ -57,6 +70,13 @@ PRESETS: dict[str, Agent] = {
         gamma=0.7,
         learning_rate=3e-3,
         torso=SMALL,
+        rollout=Rollout(n_envs=4, n_steps=32, n_epochs=4, n_minibatches=4),
+    ),
+    "PQN": PQN(
+        gamma=0.7,
+        learning_rate=3e-3,
+        epsilon=0.5,
+        torso=Torso(widths=(32, 32), layer_norm=True),
         rollout=Rollout(n_envs=4, n_steps=32, n_epochs=4, n_minibatches=4),
     ),
     "REDQ": REDQ(
@@ -92,7 +112,7 @@ PRESETS: dict[str, Agent] = {
     ),
 }
 
-DIGEST = "b85779ae9e19"
+DIGEST = "af0015269caa"
 
 
 def make(

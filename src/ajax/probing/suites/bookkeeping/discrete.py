@@ -1,4 +1,4 @@
-"""Bookkeeping with discrete actions: DQN and PPO."""
+"""Bookkeeping with discrete actions: DQN, and on rollouts APO, PPO and PQN."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ajax.probing import Spec
+from ajax.core.agent import Agent
+from ajax.probing import Case, Spec
 from ajax.probing.suites.exact import Fact, exact_case, same, train, updates
 from ajax.probing.suites.presets import make
 
@@ -246,20 +247,26 @@ def coin_facts() -> list[Fact]:
     ]
 
 
-PPO = make("PPO", {"rollout.n_envs": 8, "rollout.n_steps": 5, "rollout.n_epochs": 3, "rollout.n_minibatches": 2}).agent
-PPO_STEPS = 6 * 40  # 6 rollouts: 36 updates
+SIZES = {"rollout.n_envs": 8, "rollout.n_steps": 5, "rollout.n_epochs": 3, "rollout.n_minibatches": 2}
+ROLLOUT_STEPS = 6 * 40  # 6 rollouts: 36 updates
 # No episode ends: where an environment is tells what its steps drew, or, where it stays, what its reset drew.
 DRIFT = Spec.of("drift", lambda s, a: [(0.25, t, 1.0, False) for t in range(4)], n_states=4, n_actions=3, record=2)
 STAY = Spec.of("stay", lambda s, a: (s, 1.0, False), n_states=4, n_actions=3, start=(0.25,) * 4, record=2)
 
 
-def ppo_runs(budget: int, seeds: Sequence[int]) -> dict[str, Any]:
-    """Results on the coin, where every step ends an episode, on the drift and on what stays."""
-    return {spec.name: train(PPO, spec, budget, seeds) for spec in (COIN, DRIFT, STAY)}
+def rollout_case(agent: Agent, net: str) -> Case:
+    """Return the case of an agent that learns from rollouts of `SIZES`; `net` is the field of its state."""
+    name = type(agent).__name__
+
+    def runs(budget: int, seeds: Sequence[int]) -> dict[str, Any]:
+        """Results on the coin, where every step ends an episode, on the drift and on what stays."""
+        return {spec.name: train(agent, spec, budget, seeds) for spec in (COIN, DRIFT, STAY)}
+
+    return exact_case(f"p9-{name}", f"{name}, counters and random keys", ROLLOUT_STEPS, runs, rollout_facts(net))
 
 
-def ppo_facts() -> list[Fact]:
-    """What a run of PPO counts and draws."""
+def rollout_facts(net: str) -> list[Fact]:
+    """What a run on rollouts counts and draws."""
 
     def places(name: str, r: Any, lane: int) -> np.ndarray:
         return np.asarray(r[name].run(lane).obs).argmax(-1)
@@ -272,14 +279,14 @@ def ppo_facts() -> list[Fact]:
         return bool(np.any(kept != kept[:1]))
 
     def network(r: Any, lane: int) -> Any:
-        return r["drift"].run(lane).agent.net.params
+        return vars(r["drift"].run(lane).agent)[net]
 
     return [
         Fact(
             "updates",
             36,
             {"one update a rollout": 6, "one epoch a rollout": 12, "collection steps counted": 288},
-            lambda r, lane: updates(r["drift"].run(lane).agent.net.opt),
+            lambda r, lane: updates(network(r, lane).opt),
         ),
         Fact(
             "steps at the first report",
@@ -327,7 +334,7 @@ def ppo_facts() -> list[Fact]:
             "seeds have networks of their own",
             1,
             {"every seed has the same key": 0},
-            lambda r, lane: not same(network(r, lane), network(r, 1 - lane)),
+            lambda r, lane: not same(network(r, lane).params, network(r, 1 - lane).params),
         ),
         Fact(
             "seeds see episodes of their own",
@@ -353,5 +360,7 @@ def ppo_facts() -> list[Fact]:
 CASES = (
     exact_case("p9-DQN", "DQN, what is counted and kept", DQN_STEPS, dqn_walk, dqn_facts()),
     exact_case("p9k-DQN", "DQN, random keys", DQN_STEPS, lambda b, seeds: train(DQN, COIN, b, seeds), coin_facts()),
-    exact_case("p9-PPO", "PPO, counters and random keys", PPO_STEPS, ppo_runs, ppo_facts()),
+    rollout_case(make("APO", SIZES).agent, "net"),
+    rollout_case(make("PPO", SIZES).agent, "net"),
+    rollout_case(make("PQN", SIZES).agent, "q"),
 )

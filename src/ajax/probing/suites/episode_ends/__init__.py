@@ -4,4 +4,4 @@ from ajax.probing.suites.episode_ends import boxes, discrete
 
 CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES)}
 
-ANSWER_DIGEST = "2a60b7ceb9ae"
+ANSWER_DIGEST = "fe3c68ab9967"

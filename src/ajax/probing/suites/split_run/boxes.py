@@ -1,4 +1,4 @@
-"""Split runs with actions in a box: CrossQ, REDQ and SAC with a tuned temperature, IQL and TD3."""
+"""Split runs with actions in a box: AVG, CrossQ, REDQ and SAC with a tuned temperature, IQL and TD3."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ REDQ = make("REDQ", SHORT, alpha_learning_rate=DECAY, policy_delay=3).agent
 IQL = make("IQL", SHORT, actor_learning_rate=Cosine(start=3e-3)).agent
 
 CASES = (
+    split_case("p4-AVG", "AVG, split run", make("AVG").agent, WALK, STEPS),
     split_case("p4-CrossQ", "CrossQ, split run", make("CrossQ", SHORT, alpha_learning_rate=DECAY).agent, WALK, STEPS),
     split_case("p4-IQL", "IQL, split run", IQL, WALK, STEPS),
     split_case("p4-REDQ", "REDQ, split run", REDQ, WALK, STEPS),

@@ -1,4 +1,4 @@
-"""Split runs with discrete actions: DQN and PPO."""
+"""Split runs with discrete actions: APO, DQN, PPO and PQN."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ DQN = make(
         "replay.capacity": 120,
     },
 ).agent
-PPO = make(
-    "PPO", {"learning_rate": Linear(start=3e-3, end=1e-3), "rollout.n_steps": 8, "rollout.n_minibatches": 2}
-).agent
+SHORT = {"learning_rate": Linear(start=3e-3, end=1e-3), "rollout.n_steps": 8, "rollout.n_minibatches": 2}
 
 CASES = (
+    split_case("p4-APO", "APO, split run", make("APO", SHORT).agent, DICE, 192),
     split_case("p4-DQN", "DQN, split run", DQN, DICE, 240),
-    split_case("p4-PPO", "PPO, split run", PPO, DICE, 192),
+    split_case("p4-PPO", "PPO, split run", make("PPO", SHORT).agent, DICE, 192),
+    split_case("p4-PQN", "PQN, split run", make("PQN", SHORT, epsilon=Linear(start=1.0, end=0.1)).agent, DICE, 192),
 )
