@@ -145,4 +145,4 @@ def test_a_file_of_pytorch_is_probed():
     done = probed(f"{file}:TorchDQN", "--budget", 2500)
     assert done.exit_code == 0, done.output
     done = probed(f"{file}:MeanTorchDQN", "--budget", 2500)
-    assert done.exit_code == 1 and "mean instead of max" in " ".join(done.output.split())
+    assert done.exit_code == 1 and "mean instead of max" in " ".join(done.output.replace("│", "").split())
