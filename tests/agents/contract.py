@@ -147,11 +147,7 @@ class Keep(Extension):
 
     def init(self, agent: Any, spec: Spec, key: jax.Array) -> Kept:
         """Nothing seen."""
-        n = (
-            agent.rollout.size // agent.rollout.n_minibatches
-            if "rollout.n_steps" in paths(agent)
-            else agent.replay.batch_size
-        )
+        n = agent.rollout.size // agent.rollout.n_minibatches if agent.loop == "on_policy" else agent.replay.batch_size
         inputs, zeros = Inputs(spec.observation.zeros((n,))), jnp.zeros(n)
         action = spec.action.zeros((n,)) if spec.discrete else jnp.zeros((n, spec.action_size))
         b = Batch(inputs, action, zeros, zeros, zeros, inputs)

@@ -25,7 +25,7 @@ from ajax.agents.redq import REDQ
 from ajax.agents.sac import SAC
 from ajax.agents.td3 import TD3
 from ajax.core.config import assign, paths
-from ajax.core.records import Batch, Spec
+from ajax.core.records import Batch, Net, Spec
 from ajax.core.schedules import Cosine
 from ajax.core.spaces import Discrete
 from tests.agents.build import KEY, SMALL, clock, equal, first, random_batch, spec, step
@@ -81,21 +81,22 @@ def exercise(agent: Any, spec: Spec, seed: int = 0) -> Any:
     moment = clock(step=50.0)
     action, extras = agent.act(state, b.now, KEY, moment, True)
     if agent.loop == "on_policy":
-        b = b.replace(action=action, extras=extras)
-        b = jax.tree.map(lambda x: x[1:2], b) if agent.rollout.size == 1 else prepared(agent, state, b)
+        b = prepared(agent, state, b.replace(action=action, extras=extras))
     elif agent.window > 1:
         b = jax.tree.map(lambda *x: jnp.stack(x), *(random_batch(spec, seed=i) for i in range(agent.window)))
     reached = [state]
     for update in range(2):
         state, metrics, target = step(agent, state, b, clock(update, step=50.0), KEY)
         reached += [state, metrics, target]
-    if agent.loop == "on_policy" and agent.rollout.size > 1:
+    if agent.loop == "on_policy":
         reached.append(prepared(agent, state, b))  # a second rollout
     return reached, action
 
 
 def prepared(agent: Any, state: Any, b: Batch) -> Batch:
-    """A batch as a rollout of two environments, with what `prepare` adds."""
+    """A batch as a rollout of two environments, with what `prepare` adds; one row of it where one is all there is."""
+    if agent.rollout.size == 1:
+        return jax.tree.map(lambda x: x[1:2], b)
     rows = agent.prepare(state, jax.tree.map(lambda x: jnp.reshape(x, (-1, 2, *x.shape[1:])), b))
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
 
@@ -204,6 +205,9 @@ def test_a_number_moves_only_its_own_networks(name, path, update, moved):
 
 
 STEPS_OF: dict[tuple[str, str], set[str]] = {
+    ("APO", "learning_rate"): {"net"},
+    ("AVG", "learning_rate"): {"critic"},
+    ("AVG", "actor_learning_rate"): {"actor"},
     ("CrossQ", "learning_rate"): {"critic"},
     ("CrossQ", "actor_learning_rate"): {"actor"},
     ("CrossQ", "alpha_learning_rate"): {"log_alpha"},
@@ -212,6 +216,7 @@ STEPS_OF: dict[tuple[str, str], set[str]] = {
     ("IQL", "value_learning_rate"): {"value"},
     ("IQL", "actor_learning_rate.start"): {"actor"},
     ("PPO", "learning_rate"): {"net"},
+    ("PQN", "learning_rate"): {"q"},
     ("REDQ", "learning_rate"): {"critic"},
     ("REDQ", "actor_learning_rate"): {"actor"},
     ("REDQ", "alpha_learning_rate"): {"log_alpha"},
@@ -229,7 +234,7 @@ def lengths(agent: Any, state: Any, b: Batch) -> dict[str, jax.Array]:
     """How far the first update that moves them takes each network that has an optimizer, by name."""
     after, _, _ = step(agent, state, b, clock(), KEY)
     nets = {f.name: (getattr(state, f.name), getattr(after, f.name)) for f in dataclasses.fields(state)}
-    trained = {name: pair for name, pair in nets.items() if jax.tree.leaves(pair[0].opt)}
+    trained = {name: pair for name, pair in nets.items() if isinstance(pair[0], Net) and jax.tree.leaves(pair[0].opt)}
     moves = {name: jax.tree.map(jnp.subtract, new.params, old.params) for name, (old, new) in trained.items()}
     return {name: jnp.sqrt(sum(jnp.square(x).sum() for x in jax.tree.leaves(move))) for name, move in moves.items()}
 

@@ -103,7 +103,7 @@ def moments(agent: Any, spec: Any, extension: type[Pull]) -> tuple[dict[str, Any
         hooks = Named(agent, (extension(weight=weight),), ((),), clock(), KEY, spec)
         after, _ = agent.update(state, b, KEY, clock(), hooks)
         nets = {f.name: getattr(after, f.name) for f in dataclasses.fields(after)}
-        trained = {name: net for name, net in nets.items() if jax.tree.leaves(net.opt)}
+        trained = {name: net for name, net in nets.items() if isinstance(net, Net) and jax.tree.leaves(net.opt)}
         for phase, net in hooks.nets.items():
             named[phase] = {name for name in trained if trained[name].module == net.module}
         return {name: optax.tree.get(net.opt, "mu") for name, net in trained.items()}
