@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ajax import CrossQ, Dataset
+from ajax.core.errors import UnknownName
 from ajax.core.expert import Stateless
 from ajax.core.hooks import Extension
 from ajax.extensions import MODULES, get, load
@@ -87,6 +88,16 @@ def test_every_exported_extension_is_in_a_stack_and_exported_where_it_is():
 def test_every_exported_extension_is_on_the_page_with_its_paper():
     page = (Path(__file__).parents[2] / "docs" / "extensions.md").read_text()
     assert set(re.findall(r"^\| `([A-Z]\w+)` \|", page, re.MULTILINE)) == set(MODULES)
+
+
+def test_an_unknown_name_lists_those_that_exist():
+    import ajax.extensions
+
+    assert ajax.extensions.CQL is get("CQL")
+    with pytest.raises(AttributeError, match=r"has no attribute 'CQ'\. Extensions: .*CQL"):
+        _ = ajax.extensions.CQ
+    with pytest.raises(UnknownName, match="Did you mean 'CalQL'"):
+        get("Cal-QL")
 
 
 def test_names_that_others_define_are_left_to_them():

@@ -15,7 +15,8 @@ class CriticDiversity(Extension):
     """Adds eta / (N - 1) * E[sum over pairs i != j of cos(grad_a Q_i, grad_a Q_j)] to the critics' loss.
 
     An et al. 2021, "Uncertainty-based offline reinforcement learning with diversified Q-ensemble" (EDAC),
-    arXiv:2110.01548, eq. 4. Critics whose gradients in the action point apart disagree where there are no data.
+    arXiv:2110.01548: its ensemble-similarity loss. Critics whose gradients in the action point apart disagree where
+    there are no data.
     """
 
     eta: float = setting(default=1.0, low=0, help="weight of the term")

@@ -106,11 +106,11 @@ class BehaviorCloning(Extension):
 
 @config
 class Imitation(Guided):
-    """Adds weight * mean(f |pi(s) - a_E(s)|^2) to the actor's loss (Nair et al. 2018, arXiv:1709.10089, eq. 4 and 5).
+    """Adds weight * mean(f |pi(s) - a_E(s)|^2) to the actor's loss (Nair et al. 2018, arXiv:1709.10089).
 
     a_E is what the expert would have done where the agent acted, recorded with the transition, so that an expert may
-    remember. f is 1, or with `q_filter` the indicator of Q(s, a_E) > Q(s, pi(s)). The paper's term is on states of
-    demonstrations; here it is on those that the agent meets. Discrete actions: -log pi(a_E|s) for the square.
+    remember. f is 1, or with the paper's `q_filter` the indicator of Q(s, a_E) > Q(s, pi(s)). The paper's term is on
+    states of demonstrations; here it is on those that the agent meets. Discrete actions: -log pi(a_E|s) for the square.
     """
 
     weight: Scheduled = setting(default=1.0, low=0, help="weight of the term; a schedule anneals it")
@@ -143,7 +143,7 @@ class Imitation(Guided):
 class IBRL(Extension):
     """Takes the expert's action where the target critics value it higher, in acting and in the target.
 
-    Hu et al. 2023, "Imitation bootstrapped reinforcement learning", arXiv:2311.02198, eq. 1 and algorithm 1:
+    Hu et al. 2023, "Imitation bootstrapped reinforcement learning", arXiv:2311.02198, algorithm 1:
     y = r + gamma max(Q'(s', a_E), Q'(s', a_RL)). The agent's own target stands for the second (SAC's has its entropy
     term in it). Q' is the least of the target critics. The expert must be stateless, since it is asked at next
     observations of the replay.
@@ -214,8 +214,8 @@ class ResidualPolicy(Guided):
 class JumpStart(Guided):
     """The expert takes the first steps of every episode, then hands over (Uchendu et al. 2022, arXiv:2204.02372).
 
-    The paper shortens the expert's part when evaluations reach a threshold; here it follows a schedule, by default none
-    of its own: give `Linear(start=..., end=0.0)`.
+    The paper shortens the expert's part when evaluations reach a threshold; here it follows a schedule: give
+    `Linear(start=..., end=0.0)`.
     """
 
     steps: Scheduled = setting(help="steps of an episode that the expert takes")

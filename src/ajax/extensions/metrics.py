@@ -96,9 +96,9 @@ class GradientNorms(Extension):
 class Features(Extension):
     """Effective rank of the critic's last hidden layer, and the share of its hidden units that are dormant.
 
-    On the states of the evaluation. Effective rank (Kumar et al. 2021, arXiv:2010.14498, definition 1): the least k
-    whose first k singular values hold a share 1 - `delta` of their sum. Dormant (Sokar et al. 2023, arXiv:2302.12902,
-    definition 1): a unit whose mean magnitude is at most `threshold` times the mean over its layer. Means over critics.
+    On the states of the evaluation. Effective rank (Kumar et al. 2021, arXiv:2010.14498): the least k whose first k
+    singular values hold a share 1 - `delta` of their sum. Dormant (Sokar et al. 2023, arXiv:2302.12902): a unit whose
+    mean magnitude is at most `threshold` times the mean over its layer. Means over critics.
     """
 
     delta: float = setting(default=0.01, within=(0, 1), help="share of the singular values' sum that may be left out")
@@ -146,7 +146,7 @@ def dormant_units(activations: jax.Array, valid: jax.Array, threshold: Any) -> j
 class QBias(Extension):
     """The critic's value less the discounted return that followed, on the evaluation's episodes.
 
-    Chen et al. 2021 (REDQ), arXiv:2101.05982, section 3: mean and deviation over states, each also divided by the mean
+    Chen et al. 2021 (REDQ), arXiv:2101.05982: mean and deviation over states, each also divided by the mean
     return's magnitude there. The value is the mean over critics, of the action taken (V for agents without Q). Steps of
     episodes whose end lies beyond `steps` are left out; a return that a time limit cut is short by what would have
     followed. An entropy bonus, and normalized rewards, are in the values: see `PHASE_BATCH_KEYS`.

@@ -68,9 +68,9 @@ class CQL(Extension):
 class CalQL(CQL):
     """CQL that does not push the values of the policy's actions below those of the data's own policy.
 
-    Nakamoto et al. 2023, "Cal-QL: calibrated offline RL pre-training", arXiv:2303.05479, eq. 5: Q(s, a) of the policy's
-    actions becomes max(Q(s, a), V_mu(s)). The reference V_mu is phi*, which `MCPretrain` or `BellmanPretrain` provides,
-    at the data's action; the authors' code takes the return that followed it.
+    Nakamoto et al. 2023, "Cal-QL: calibrated offline RL pre-training", arXiv:2303.05479, section 5: Q(s, a) of the
+    policy's actions becomes max(Q(s, a), V_mu(s)). The reference V_mu is phi*, which `MCPretrain` or `BellmanPretrain`
+    provides, at the data's action; the authors' code takes the return that followed it.
     """
 
     @property

@@ -91,7 +91,7 @@ class Pretrain(Extension):
 
 @config
 class MCPretrain(Pretrain):
-    """Regresses phi* on Monte-Carlo returns: discounted rewards to the end of the episode (Sutton & Barto 2018, 5.5).
+    """Regresses phi* on Monte-Carlo returns: discounted rewards to the end of the episode (Sutton & Barto 2018, 5.1).
 
     Rows of an episode whose end was not seen are left out; one that was cut by a time limit counts as far as it went.
     """
