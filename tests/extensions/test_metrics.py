@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ajax import DQN, PPO, SAC, TD3, Torso
+from ajax import APO, DQN, PPO, SAC, TD3, Torso
 from ajax.agents import td3
 from ajax.core.errors import CapabilityError
 from ajax.core.records import Spec
@@ -170,6 +170,11 @@ def test_networks_that_remember_are_refused(extension):
     agent = TD3(torso=Torso(memory=GRU()))
     with pytest.raises(CapabilityError, match="rows without their past"):
         extension.eval_metrics(view(agent, STATE, EPISODES, extension, LINE))
+
+
+def test_an_agent_without_a_discount_is_named():
+    with pytest.raises(CapabilityError, match="APO has no discount"):
+        QBias().eval_metrics(view(APO(), None, EPISODES, QBias(), LINE))
 
 
 def test_a_critic_without_hidden_layers_is_named():

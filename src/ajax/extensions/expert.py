@@ -19,7 +19,7 @@ from ajax.core.learn import adam, descend
 from ajax.core.records import Net, Spec
 from ajax.core.returns import td_target
 from ajax.core.schedules import Scheduled, value_at
-from ajax.extensions.networks import actor_of, distance, mode_of, policy_of, refuse_memory, with_actor
+from ajax.extensions.networks import actor_of, discount_of, distance, mode_of, policy_of, refuse_memory, with_actor
 
 ACTION = "expert_action"
 """Name under which an expert's actions (n, ...), in agent units, are recorded with transitions."""
@@ -185,7 +185,7 @@ class IBRL(Extension):
         """The higher of two targets."""
         b = view.batch
         theirs = view.agent.target_q(view.state, b.next, self._advice(view, b.next.raw)).min(0)
-        return jnp.maximum(target, td_target(b.reward, view.agent.gamma * (1.0 - b.terminated), theirs))
+        return jnp.maximum(target, td_target(b.reward, discount_of(view.agent) * (1.0 - b.terminated), theirs))
 
 
 @config

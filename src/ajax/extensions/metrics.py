@@ -14,7 +14,16 @@ from ajax.core.config import config, setting
 from ajax.core.errors import CapabilityError
 from ajax.core.hooks import Extension, View
 from ajax.core.records import Batch, Net, Spec
-from ajax.extensions.networks import actor_of, critic_of, estimates, hidden_units, mode_of, policy_of, refuse_memory
+from ajax.extensions.networks import (
+    actor_of,
+    critic_of,
+    discount_of,
+    estimates,
+    hidden_units,
+    mode_of,
+    policy_of,
+    refuse_memory,
+)
 from ajax.extensions.pretrain import monte_carlo
 
 
@@ -204,7 +213,7 @@ def flat(batch: Batch) -> tuple[Batch, jax.Array]:
 
 def followed(view: View) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Of an evaluation's rows, (rows,) each: the critics' mean value, the discounted return, 1.0 where both count."""
-    returns, seen = monte_carlo(view.batch, view.agent.gamma)
+    returns, seen = monte_carlo(view.batch, discount_of(view.agent))
     rows, valid = flat(view.batch)
     critic: Net = critic_of(view.agent, view.state)
     return estimates(critic, rows).mean(0), returns.reshape(-1), seen.reshape(-1) * valid

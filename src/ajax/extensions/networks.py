@@ -28,6 +28,20 @@ def refuse_memory(agent: Any, extension: Any) -> None:
         )
 
 
+def discount_of(agent: Any) -> Any:
+    """An agent's discount per step.
+
+    Raises:
+        CapabilityError: it has none; its values are of average rewards.
+    """
+    if "gamma" not in vars(agent):
+        raise CapabilityError(
+            f"{type(agent).__name__} has no discount: its values are not of discounted returns, which this extension"
+            " asks for. Leave it out."
+        )
+    return vars(agent)["gamma"]
+
+
 def actor_of(agent: Any, state: Any) -> Net:
     """The network that holds an agent's policy."""
     return getattr(state, agent.actor)

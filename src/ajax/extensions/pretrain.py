@@ -20,6 +20,7 @@ from ajax.core.hooks import Extension, View
 from ajax.core.learn import adam, descend, make, pick, polyak
 from ajax.core.records import Batch, Inputs, Net, Spec
 from ajax.core.returns import lambda_returns, td_target
+from ajax.extensions.networks import discount_of
 from ajax.networks.heads import QEnsemble, QValues
 from ajax.networks.torsos import Torso
 
@@ -78,7 +79,7 @@ class Pretrain(Extension):
             name = type(self).__name__
             raise CapabilityError(f"{name} has nothing to learn from. Give expert=..., or train with dataset=... .")
         b = view.batch.replace(now=Inputs(view.batch.now.raw), next=Inputs(view.batch.next.raw))
-        return view.state, self.learn(view.own, b, view.agent.gamma, view.key)
+        return view.state, self.learn(view.own, b, discount_of(view.agent), view.key)
 
     def learn(self, own: Reference, rows: Batch, gamma: Any, key: jax.Array) -> Reference:
         """Learn phi* from rows (time, n_envs, ...) of raw observations."""
