@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from collections.abc import Callable
@@ -139,7 +140,7 @@ def noting(agent: Any, run: str) -> Any:
         return cls.update(self, state, b, key, clock, hooks)
 
     made = config(type(f"Noting{cls.__name__}", (cls,), {"act": act, "update": update}))
-    return made(**{name: getattr(agent, name) for name in made.__dataclass_fields__})
+    return made(**{f.name: getattr(agent, f.name) for f in dataclasses.fields(made)})
 
 
 @functools.cache
