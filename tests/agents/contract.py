@@ -163,6 +163,10 @@ class Keep(Extension):
         trace = 0.9 * own.trace + b.reward.mean()
         return Kept(own.count + 1, own.total + view.clock.update, trace, last)
 
+    def eval_metrics(self, view: Any) -> dict[str, jax.Array]:
+        """The updates so far."""
+        return {"kept": view.own.count}
+
 
 def settle(arrived: Callable[[], int], expected: int) -> None:
     """Wait until as many calls as expected have arrived at the host, whose callbacks may come after a run's end."""

@@ -41,12 +41,14 @@ def test_it_acts_in_its_spaces_and_refuses_the_other(name, kind):
 
 
 @pytest.mark.parametrize(("name", "kind"), SUBJECTS)
-def test_extensions_fold_once_an_update_in_every_seed(name, kind):
+def test_extensions_fold_once_an_update_in_every_seed_and_measure_in_every_evaluation(name, kind):
     result, told = witnessed(name, kind)
     kept = [result.run(lane).own[0] for lane in range(2)]
     n = int(kept[0].count)
     assert n >= 16 and [(int(k.count), int(k.total)) for k in kept] == [(n, n * (n - 1) // 2)] * 2
     assert told[-1].update == n - 1
+    measured = result.metrics["evaluation/kept"]  # (seeds, evaluations)
+    assert measured.shape == (2, 2) and (measured[:, 0] > 0).all() and (measured[:, 1] == n).all()
 
 
 @pytest.mark.parametrize(("name", "kind"), ONE_KIND)

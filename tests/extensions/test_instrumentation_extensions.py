@@ -12,6 +12,7 @@ from ajax.agents import td3
 from ajax.core.errors import CapabilityError
 from ajax.core.records import Spec
 from ajax.core.spaces import Box, Discrete
+from ajax.extensions import MODULES
 from ajax.extensions.metrics import (
     ExplainedVariance,
     Features,
@@ -182,3 +183,9 @@ def test_a_critic_without_hidden_layers_is_named():
     b = batch([[[1.0]]], [[[0.5]]], [[0.0]], [[[0.0]]], valid=[[1.0]])
     with pytest.raises(CapabilityError, match="this critic has none"):
         Features().eval_metrics(view(agent, agent.init(LINE, KEY), b, Features(), LINE))
+
+
+def test_every_measurement_has_its_closed_form_here():
+    """A new extension of `metrics.py` fails this until it is imported and held above."""
+    exported = {name for name, module in MODULES.items() if module == "metrics"}
+    assert exported == {cls.__name__ for cls in (ExplainedVariance, Features, GradientNorms, QBias, TDErrors)}
