@@ -17,29 +17,37 @@ from ajax.core.config import assign, config, paths, setting
 from ajax.core.hooks import PHASE_BATCH_KEYS, Extension, Hooks
 from ajax.core.records import Net
 from tests.agents.build import KEY, clock, random_batch
-from tests.agents.contract import ONE_KIND, SUBJECTS
+from tests.agents.contract import SUBJECTS
 from tests.agents.test_fields import SUBJECTS as WITH_SPEC
 from tests.agents.test_fields import prepared
 from tests.extensions.watch import TARGET, folded, watched
 
+FAST = {get(name).loop: (name, kind) for name, kind in reversed(SUBJECTS)}.values()
+RUNS = [
+    pytest.param(name, kind, marks=() if (name, kind) in FAST else pytest.mark.slow)
+    for name, kind in SUBJECTS
+    if kind == get(name).acts[-1] or (name, kind) in FAST
+]
+"""Every agent; the first of each loop in the fast tier."""
+
 PARTS = ("now", "action", "reward", "terminated", "truncated", "next")
 
 
-@pytest.mark.parametrize(("name", "kind"), ONE_KIND)
+@pytest.mark.parametrize(("name", "kind"), RUNS)
 def test_every_phase_that_is_folded_is_called(name, kind):
     _, calls, _ = watched(name, kind)
     called = {(call.who, call.phase) for call in calls if call.who != "agent"}
     assert called == {(who, phase) for who in "01" for phase in folded(get(name)())}
 
 
-@pytest.mark.parametrize(("name", "kind"), ONE_KIND)
+@pytest.mark.parametrize(("name", "kind"), RUNS)
 def test_each_batch_holds_what_is_documented(name, kind):
     _, _, parts = watched(name, kind)
     for phase, there in parts.items():
         assert there == set(PARTS) & set(PHASE_BATCH_KEYS[phase]), phase
 
 
-@pytest.mark.parametrize(("name", "kind"), ONE_KIND)
+@pytest.mark.parametrize(("name", "kind"), RUNS)
 def test_each_fold_has_a_key_of_its_own_which_the_agent_never_draws_on(name, kind):
     """No key serves two extensions, phases or updates, nor an extension and the agent."""
     _, calls, _ = watched(name, kind)
@@ -50,7 +58,7 @@ def test_each_fold_has_a_key_of_its_own_which_the_agent_never_draws_on(name, kin
     assert not {who for who in shared if any(user[0] != "agent" for user in who)}
 
 
-@pytest.mark.parametrize(("name", "kind"), ONE_KIND)
+@pytest.mark.parametrize(("name", "kind"), RUNS)
 def test_the_critics_loss_is_shown_the_target_that_on_target_returned(name, kind):
     _, calls, _ = watched(name, kind)
     shown = {call.target for call in calls if call.phase in ("critic_loss", "post_update")}

@@ -21,6 +21,11 @@ class CriticDiversity(Extension):
 
     eta: float = setting(default=1.0, low=0, help="weight of the term")
 
+    @property
+    def needs(self) -> frozenset[str]:
+        """Critics of actions."""
+        return frozenset({"q"})
+
     def critic_loss(self, view: View) -> jax.Array:
         """The term."""
         assert view.net is not None and view.spec is not None

@@ -29,6 +29,11 @@ class CQL(Extension):
     alpha: float = setting(default=5.0, low=0, help="weight of the term")
     samples: int = setting(default=10, low=1, help="actions from each distribution")
 
+    @property
+    def needs(self) -> frozenset[str]:
+        """A critic of actions."""
+        return frozenset({"q"})
+
     def critic_loss(self, view: View) -> jax.Array:
         """The term, summed over critics."""
         assert view.net is not None and view.spec is not None
@@ -75,8 +80,8 @@ class CalQL(CQL):
 
     @property
     def needs(self) -> frozenset[str]:
-        """A reference."""
-        return frozenset({"phi*"})
+        """A reference, and a critic of actions."""
+        return frozenset({"phi*", "q"})
 
     def critic_loss(self, view: View) -> jax.Array:
         """The term, in a box."""
