@@ -113,6 +113,13 @@ class Witness:
         return state, Step(state, reward, terminated, truncated)
 
 
+def batch_rows(agent: Any) -> int:
+    """Transitions in an update."""
+    if agent.loop == "on_policy":
+        return agent.rollout.size // agent.rollout.n_minibatches
+    return agent.replay.batch_size
+
+
 class Told(NamedTuple):
     """What an update was given: its target, its batch and its index."""
 
@@ -147,7 +154,7 @@ class Keep(Extension):
 
     def init(self, agent: Any, spec: Spec, key: jax.Array) -> Kept:
         """Nothing seen."""
-        n = agent.rollout.size // agent.rollout.n_minibatches if agent.loop == "on_policy" else agent.replay.batch_size
+        n = batch_rows(agent)
         inputs, zeros = Inputs(spec.observation.zeros((n,))), jnp.zeros(n)
         action = spec.action.zeros((n,)) if spec.discrete else jnp.zeros((n, spec.action_size))
         b = Batch(inputs, action, zeros, zeros, zeros, inputs)
@@ -176,12 +183,12 @@ def settle(arrived: Callable[[], int], expected: int) -> None:
 
 
 @functools.cache
-def witnessed(name: str, kind: str, updates: int = 16, **options: Any) -> tuple[Result, list[Told]]:
+def witnessed(name: str, kind: str, **options: Any) -> tuple[Result, list[Told]]:
     """A small run of two seeds on the witness, once a process: what came of it, and what its updates were given."""
     agent = tiny(name)
     result = agent.train(
         Witness(kind),
-        steps_for(agent, updates),
+        steps_for(agent, 16 if batch_rows(agent) > 1 else 48),
         **{"seeds": 2, "evaluations": 2, "episodes": 16, "progress": False, **options},
         extensions=(Keep(),),
     )

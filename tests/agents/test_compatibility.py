@@ -44,7 +44,10 @@ from tests.extensions.builders import BUILD
 PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
 WRITE = "AJAX_WRITE_COMPATIBILITY" in os.environ
 
-GAPS: dict[tuple[str, str], str] = {}
+GAPS: dict[tuple[str, str], str] = {
+    ("ExplainedVariance", "APO"): "its value has no discount",
+    ("QBias", "APO"): "its value has no discount",
+}
 """(option, agent): the work that would close the gap. Such a pair fails in another way than by a refusal."""
 
 
