@@ -38,6 +38,7 @@ from ajax.training.driver import make_task
 from ajax.training.evaluate import evaluate
 from ajax.training.normalise import Normalize
 from ajax.training.plan import Plan
+from ajax.training.pretrain import pretrain
 from tests.agents.contract import SUBJECTS, Witness, tiny
 from tests.extensions.builders import BUILD
 
@@ -49,7 +50,7 @@ GAPS: dict[tuple[str, str], str] = {}
 
 
 def build(agent: Any, env: Any, extensions: tuple = ()) -> None:
-    """Trace all that a run compiles: its start, a chunk of learning and an evaluation."""
+    """Trace all that a run compiles: its start, what it pretrains, a chunk of learning and an evaluation."""
     plan = Plan(
         agents=(agent,), seeds=(0,), labels=("",), env_id=None, env_name="", steps=10_000, horizon=10_000,
         evaluations=1, episodes=2, limit=5, normalize=Normalize(), episode_length=None, action_repeat=1,
@@ -57,6 +58,8 @@ def build(agent: Any, env: Any, extensions: tuple = ()) -> None:
     )  # fmt: skip
     task = make_task(plan, env)
     run, _ = jax.eval_shape(begin, agent, task, seed_key(0))
+    if task.folds("pretrain"):
+        run = jax.eval_shape(pretrain, agent, task, run)
     zero = jnp.int32(0)
     jax.eval_shape(functools.partial(chunk, learn=True), agent, task, run, zero, zero, jnp.float32(1))
     jax.eval_shape(functools.partial(evaluate, episodes=2), agent, task, run, zero, zero)
