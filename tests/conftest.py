@@ -5,6 +5,7 @@ The fast tier (`-m "not slow"`) is what every change must pass. A test that trai
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -24,6 +25,9 @@ LONG = 30.0
 GRADIENT_STEPS = 128
 """Gradient steps that a fast test may take; seeds trained side by side count once."""
 
+MAPPINGS = 30_000
+"""Memory maps past which a worker lets its compiled programs go: at 65,530 Linux refuses more, and XLA crashes."""
+
 DURATIONS = Path(__file__).with_name(".durations")
 """Seconds that each slow test takes, to balance the shards; a test that it lacks counts one second."""
 
@@ -39,6 +43,16 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 # Deadlines measure the compiler, and random examples would make a red run unrepeatable.
 hypothesis.settings.register_profile("ajax", deadline=None, derandomize=True, max_examples=50)
 hypothesis.settings.load_profile("ajax")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def programs_let_go() -> Iterator[None]:
+    """Keep a worker that has compiled thousands of programs from running out of memory maps."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and len(maps.read_bytes().splitlines()) > MAPPINGS:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,10 @@ import jax.numpy as jnp
 CACHE_VARIABLE = "AJAX_COMPILE_CACHE"
 """Environment variable that names the folder of the compile cache; empty turns the cache off."""
 
-_compiled: dict[Hashable, Future] = {}
+KEPT = 256
+"""Programs that a process keeps at hand. Each holds memory maps, of which Linux allows a process 65,530 in all."""
+
+_compiled: dict[Hashable, Future] = {}  # the one that was asked for last stands last
 _compilers = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="ajax-compile")
 
 QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
@@ -54,12 +57,16 @@ def compile_soon(
     signature = jax.tree.map(lambda x: (jnp.shape(x), jnp.result_type(x) if not _is_key(x) else str(x.dtype)), args)
     leaves, structure = jax.tree.flatten(signature, is_leaf=lambda x: isinstance(x, tuple) and len(x) == 2)
     identity = getattr(function, "func", function), tuple(sorted(static.items())), structure, tuple(map(str, leaves))
-    if identity not in _compiled:
+    if identity in _compiled:
+        _compiled[identity] = _compiled.pop(identity)
+    else:
         use_cache()
         jitted = jax.jit(functools.partial(function, **static), donate_argnums=donate)
         lowered = jitted.lower(*args)
         options = QUICK if quick and jax.default_backend() == "cpu" else None
         _compiled[identity] = _compilers.submit(lowered.compile, options)
+        if len(_compiled) > KEPT:
+            del _compiled[next(iter(_compiled))]
     return _compiled[identity]
 
 

@@ -1,0 +1,27 @@
+"""Programs are compiled once, and the latest of them are kept."""
+
+import jax.numpy as jnp
+
+from ajax.training import programs
+
+
+def double(x):
+    return 2 * x
+
+
+def test_a_program_is_found_again_whatever_its_numbers():
+    first = programs.compile_soon(double, jnp.arange(3.0), static={})
+    assert programs.compile_soon(double, jnp.ones(3), static={}) is first
+    assert programs.compile_soon(double, jnp.ones(4), static={}) is not first
+    assert first.result()(jnp.arange(3.0)).tolist() == [0.0, 2.0, 4.0]
+
+
+def test_what_was_asked_for_longest_ago_is_let_go(monkeypatch):
+    monkeypatch.setattr(programs, "_compiled", {})
+    monkeypatch.setattr(programs, "KEPT", 2)
+    one = programs.compile_soon(double, jnp.ones(1), static={})
+    two = programs.compile_soon(double, jnp.ones(2), static={})
+    assert programs.compile_soon(double, jnp.ones(1), static={}) is one
+    programs.compile_soon(double, jnp.ones(3), static={})
+    assert programs.compile_soon(double, jnp.ones(1), static={}) is one
+    assert programs.compile_soon(double, jnp.ones(2), static={}) is not two
