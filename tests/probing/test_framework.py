@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ajax.agents import MODULES as EXPORTED
+from ajax.agents import get
 from ajax.probing.calibrate import LEAST, digest, load_cases
 from ajax.probing.faults import PACKAGE, load_catalogue
 from ajax.probing.mistakes import MISTAKES
@@ -67,7 +68,19 @@ def test_files_keep_within_their_caps():
     assert sum(sizes.values()) <= CAPS["total"]
 
 
-def test_every_exported_agent_is_probed():
-    """A new agent fails this until it has a case."""
-    probed = {agent_of(case) for module in MODULES for case in load_cases(f"tests.probing.test_{module}").values()}
-    assert not set(EXPORTED) - probed
+WITHOUT = {
+    **{("CrossQ", module): "not calibrated yet" for module in ("value_chains", "episode_ends")},
+    **{("IQL", module): "learns from a dataset alone" for module in ("value_chains", "episode_ends", "action_box")},
+    **{(agent, "action_box"): "not certified yet" for agent in ("APO", "AVG", "CrossQ", "REDQ", "SAC")},
+}
+"""Agent and module: why the agent has no case there."""
+
+
+@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("agent", EXPORTED)
+def test_every_exported_agent_has_cases_of_what_concerns_it(agent, module):
+    """A new agent fails this until it has a case in every module, or `WITHOUT` says why not."""
+    cls = get(agent)
+    concerns = {"extensions": bool(cls.folds), "action_box": "continuous" in cls.acts}
+    if concerns.get(module, True) and (agent, module) not in WITHOUT:
+        assert agent in {agent_of(case) for case in load_cases(f"tests.probing.test_{module}").values()}

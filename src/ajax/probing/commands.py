@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 # in the repository that faults are planted in
 CATALOGUE, TESTS, EQUIVALENT = Path("tests/probing/faults"), "tests/probing", Path("tests/probing/equivalent.json")
+# tests of every agent, whose parameter is its name
+COMMON = (
+    "agents/test_keys.py::test_every_network_of_another_seed_is_another",
+    "agents/test_keys.py::test_exploration_draws_from_the_key_and_evaluation_does_not",
+)
 
 
 class _Probe(TyperGroup):
@@ -271,8 +276,10 @@ def _stages(agent: str, root: Path) -> list[Stage]:
             if agent_of(case) == agent
         ]
 
-    unit = Stage(f"{agent}-unit", lambda mutation: [f"agents/{agent}"])
-    return [Stage("core", core), unit, Stage(f"{agent}-probes", probes)]
+    def unit(mutation: Mutation) -> list[str]:
+        return [f"agents/{agent}", *(f"{test}[{agent}]" for test in COMMON)]
+
+    return [Stage("core", core), Stage(f"{agent}-unit", unit), Stage(f"{agent}-probes", probes)]
 
 
 def _checkout(root: Path) -> Path:

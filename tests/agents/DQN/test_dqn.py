@@ -102,6 +102,16 @@ def test_the_error_is_clipped_and_averaged():
     np.testing.assert_allclose(layers["Dense_0"]["kernel"][0], [-0.1, -0.5], rtol=1e-5)
 
 
+def test_without_a_clip_the_slope_is_the_error():
+    b = transitions(2, [0, 0], [1, 0], [100.0, 0.5], [1, 1], [1, 1])
+    agent = dataclasses.replace(AGENT, error_clip=None)
+    after, metrics, _ = step(agent, state(agent), b, clock(), KEY)
+    (layers,) = gradient(after.q).values()
+    np.testing.assert_allclose(layers["Dense_0"]["kernel"][0], [-0.1, -49.7], rtol=1e-5)
+    assert float(metrics["loss"]) == pytest.approx((0.2**2 + 99.4**2) / 4)
+    assert float(metrics["q"]) == pytest.approx((0.6 + 0.3) / 2)
+
+
 def test_the_target_network_is_copied_every_period_and_stands_still_between():
     s, copies = state(), []
     before = s.target
@@ -156,6 +166,12 @@ def test_epsilon_does_not_follow_updates():
 def test_each_row_has_its_own_coin():
     actions = act(dataclasses.replace(AGENT, epsilon=0.5), state(), MANY, clock(), True)
     assert 0 < float((actions == 0).mean()) < 0.5
+
+
+def test_the_random_action_is_drawn_from_the_key():
+    agent = dataclasses.replace(AGENT, epsilon=1.0)
+    drawn = [np.asarray(agent.act(state(), states([0] * 9, 2), jax.random.key(i), clock(), True)[0]) for i in range(24)]
+    assert (np.ptp(drawn, axis=0) == 1).all()
 
 
 def test_evaluation_does_not_explore():

@@ -153,3 +153,12 @@ def test_acting_samples_and_evaluation_takes_the_mode():
     assert (AGENT.act(s, x, KEY, clock(), False)[0] == 1).all()
     box = first(AGENT, BOX)
     assert (AGENT.act(box, x, KEY, clock(), False)[0] == jnp.tanh(box.actor(x).loc)).all()
+
+
+def test_the_next_action_and_the_actors_own_are_drawn_from_the_key_apart():
+    s, other = first(AGENT, BOX), jax.random.key(8)
+    b = random_batch(BOX)
+    assert not equal(target(AGENT, s, b), target(AGENT, s, b, other))
+    ended = b.replace(terminated=jnp.ones(32))  # the target is the reward, whatever is drawn
+    (one, *_), (two, *_) = step(AGENT, s, ended, clock(), KEY), step(AGENT, s, ended, clock(), other)
+    assert equal(one.critic, two.critic) and not equal(one.actor, two.actor)

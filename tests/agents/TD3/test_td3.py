@@ -69,6 +69,11 @@ def test_the_noise_has_its_deviation_and_is_drawn_for_each_row():
     assert abs(actions.mean()) < 5 * 0.2 / 4000**0.5
 
 
+def test_the_noise_is_drawn_from_the_key():
+    agent = dataclasses.replace(AGENT, target_noise=0.2)
+    assert not equal(target(agent, state(), MANY), target(agent, state(), MANY, jax.random.key(8)))
+
+
 def test_the_noise_is_clipped():
     actions = smoothed(0.0, 100.0, 0.5)
     assert np.abs(actions).max() == pytest.approx(0.5, abs=1e-6)

@@ -30,11 +30,19 @@ def fact(name: str, right: float, wrong: Mapping[str, float] | None = None) -> F
 COMMON = (
     fact("rows in the replay", ROWS, {"warm-up not stored": UPDATES, "steps counted for rows": STEPS}),
     fact("row written next", ROWS),
-    fact("first logged step", STEPS / EVALUATIONS, {"ticks counted for steps": ROWS / EVALUATIONS}),
-    fact("last logged step", STEPS, {"ticks counted for steps": ROWS, "one tick short": STEPS - REPLAY.n_envs}),
+    fact("first logged step", STEPS / EVALUATIONS, {"ticks logged for steps": ROWS / EVALUATIONS}),
+    fact(
+        "last logged step",
+        STEPS,
+        {
+            "ticks logged for steps": ROWS,
+            "one tick short": STEPS - REPLAY.n_envs,
+            "last report dropped": STEPS - STEPS / EVALUATIONS,
+        },
+    ),
     fact("reports", EVALUATIONS, {"last report dropped": EVALUATIONS - 1}),
-    fact("observations counted by normalization", STEPS, {"ticks counted for steps": ROWS}),
-    fact("rewards counted by normalization", STEPS, {"ticks counted for steps": ROWS}),
+    fact("observations counted by normalization", STEPS, {"one environment's observations normalized by": ROWS}),
+    fact("rewards counted by normalization", STEPS, {"one environment's rewards normalized by": ROWS}),
     fact("seeds that collected the same", 0, {"one key for every seed": 1}),
     fact("outcomes differ between environments", 1, SHARED),
     fact("outcomes differ in time", 1, {"one key for every step": 0}),

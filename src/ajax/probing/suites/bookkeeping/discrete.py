@@ -34,6 +34,7 @@ COIN = Spec.of(
 )
 N_ENVS = 3  # divides nothing that is counted below
 PER_TICK = 6  # two steps of every environment
+WARMUP = 2 * PER_TICK
 DQN = make(
     "DQN",
     {
@@ -41,12 +42,12 @@ DQN = make(
         "replay.n_envs": N_ENVS,
         "replay.steps": 2,
         "replay.updates": 3,
-        "replay.warmup": 12,
+        "replay.warmup": WARMUP,
         "replay.batch_size": 8,
         "replay.capacity": 60,
     },
 ).agent
-DQN_STEPS = 12 + 20 * PER_TICK  # 20 ticks of learning: 60 updates
+DQN_STEPS = WARMUP + 20 * PER_TICK  # 20 ticks of learning: 60 updates
 
 
 class Rows(NamedTuple):
@@ -186,14 +187,19 @@ def differ(columns: np.ndarray) -> bool:
     return bool(np.any(columns != columns[:, :1]))
 
 
+def dqn_coin(budget: int, seeds: Sequence[int]) -> Any:
+    """Two results: of warm-up alone, which leaves the networks as they began, and of the whole training."""
+    return [train(DQN, COIN, steps, seeds) for steps in (WARMUP, budget)]
+
+
 def coin_facts() -> list[Fact]:
     """What parallel environments and seeds draw: nothing in common."""
 
-    def rows(result: Any, lane: int) -> Rows:
-        return Rows.of(result.run(lane).store)
+    def rows(results: Any, lane: int) -> Rows:
+        return Rows.of(results[1].run(lane).store)
 
-    def network(result: Any, lane: int) -> Any:
-        return result.run(lane).agent.q.params
+    def network(results: Any, lane: int) -> Any:
+        return results[0].run(lane).agent.q.params
 
     return [
         Fact(
@@ -236,13 +242,13 @@ def coin_facts() -> list[Fact]:
             "mean return of training episodes",
             1,
             {"episode's return not started again": 33.5, "return of a time-limited episode goes on": 2},
-            lambda r, lane: round(float(r.returns[lane, -1]), 6),
+            lambda r, lane: round(float(r[1].returns[lane, -1]), 6),
         ),
         Fact(
             "mean length of training episodes",
             1,
             {"episode's length not started again": 33.5, "length of a time-limited episode goes on": 2},
-            lambda r, lane: round(float(r.lengths[lane, -1]), 6),
+            lambda r, lane: round(float(r[1].lengths[lane, -1]), 6),
         ),
     ]
 
@@ -359,7 +365,7 @@ def rollout_facts(net: str) -> list[Fact]:
 
 CASES = (
     exact_case("p9-DQN", "DQN, what is counted and kept", DQN_STEPS, dqn_walk, dqn_facts()),
-    exact_case("p9k-DQN", "DQN, random keys", DQN_STEPS, lambda b, seeds: train(DQN, COIN, b, seeds), coin_facts()),
+    exact_case("p9k-DQN", "DQN, random keys", DQN_STEPS, dqn_coin, coin_facts()),
     rollout_case(make("APO", SIZES).agent, "net"),
     rollout_case(make("PPO", SIZES).agent, "net"),
     rollout_case(make("PQN", SIZES).agent, "q"),
