@@ -69,9 +69,12 @@ def test_files_keep_within_their_caps():
 
 
 WITHOUT = {
-    **{("CrossQ", module): "not calibrated yet" for module in ("value_chains", "episode_ends")},
-    **{("IQL", module): "learns from a dataset alone" for module in ("value_chains", "episode_ends", "action_box")},
-    **{(agent, "action_box"): "not certified yet" for agent in ("APO", "AVG", "CrossQ", "REDQ", "SAC")},
+    **{
+        (agent, module): "not calibrated yet"
+        for agent in ("CrossQ", "IQL")
+        for module in ("value_chains", "episode_ends")
+    },
+    **{(agent, "action_box"): "not certified yet" for agent in ("APO", "AVG", "CrossQ", "IQL", "REDQ", "SAC")},
 }
 """Agent and module: why the agent has no case there."""
 
