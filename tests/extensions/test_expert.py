@@ -79,7 +79,7 @@ def test_ibrl_takes_the_action_that_the_least_critic_values_higher():
 
 def test_ibrls_target_is_the_higher_one():
     """The expert does 0.8 and 1 at the next observations, worth min Q' = -0.16 and -0.36."""
-    b = batch([[0.0]] * 3, [[0.0]] * 3, [1.0, 1.0, 1.0], [[1.6], [2.0], [1.6]], terminated=[0.0, 0.0, 1.0])
+    b = batch([[2.0]] * 3, [[0.0]] * 3, [1.0, 1.0, 1.0], [[1.6], [2.0], [1.6]], terminated=[0.0, 0.0, 1.0])
     extension = IBRL(expert=GUIDE)
     target = extension.on_target(jnp.array([0.0, 5.0, 0.0]), td3_view(extension, b))
     np.testing.assert_allclose(target, [1.0 + 0.5 * -0.16, 5.0, 1.0], rtol=1e-6)
