@@ -43,11 +43,11 @@ def test_windows_are_consecutive_rows():
     data = dataclasses.replace(DATA, action=np.zeros(6, np.int32))
     where = Spec(Box(-9.0, 9.0, (1,)), Discrete(2))
     extension = PriorData(data=data, share=0.5).bind(where)
-    one = batch([[-1.0]] * 4, [1] * 4, [0.0] * 4, [[-1.0]] * 4)
+    one = batch([[-1.0]] * 16, [1] * 16, [0.0] * 16, [[-1.0]] * 16)
     ours = jax.tree.map(lambda x: jnp.stack([x, x]), one)
     mixed = extension.sample(ours, view(DQN(n_step=2), None, ours, extension, where))
-    np.testing.assert_array_equal(mixed.reward[1] - mixed.reward[0], [1.0, 1.0, 0.0, 0.0])
-    np.testing.assert_array_equal(mixed.action, [[0, 0, 1, 1]] * 2)
+    np.testing.assert_array_equal(mixed.reward[1] - mixed.reward[0], [1.0] * 8 + [0.0] * 8)
+    np.testing.assert_array_equal(mixed.action, [[0] * 8 + [1] * 8] * 2)
 
 
 def test_every_row_is_drawn():
