@@ -72,15 +72,15 @@ def test_phi_reads_raw_observations_and_actions_in_a_box():
 
 
 def test_bellman_leaves_out_what_has_no_next_action():
-    rows = chain(1)
-    cut = rows.replace(terminated=jnp.zeros((3, 1)), truncated=rows.terminated)
+    rows = chain(2)
+    cut = rows.replace(terminated=jnp.zeros((6, 1)), truncated=rows.terminated)
     extension = BellmanPretrain(updates=1, batch_size=64, learning_rate=1e-8, torso=Torso(widths=()))
     own = extension.init(DQN(), CHAIN, KEY)
     table = jnp.array([[0.0, 9.0], [9.0, 0.0], [7.0, 9.0]])
     zero = own.net.at(jax.tree.map(lambda x: table if x.ndim == 2 else 0 * x, own.net.params))
     loss = extension.learn(own.replace(net=zero), cut, GAMMA, KEY).loss
-    index = jax.random.randint(jax.random.split(KEY, 1)[0], (64,), 0, 3)
-    errors = np.array([(1 + 0.5 * 0) ** 2, (2 + 0.5 * 7.0) ** 2, np.nan])[index]
+    index = jax.random.randint(jax.random.split(KEY, 1)[0], (64,), 0, 6)
+    errors = np.array([(1 + 0.5 * 0) ** 2, (2 + 0.5 * 7.0) ** 2, np.nan] * 2)[index]
     np.testing.assert_allclose(loss, np.nanmean(errors), rtol=1e-5)
 
 
