@@ -19,8 +19,8 @@ import jax.numpy as jnp
 CACHE_VARIABLE = "AJAX_COMPILE_CACHE"
 """Environment variable that names the folder of the compile cache; empty turns the cache off."""
 
-KEPT = 256
-"""Programs that a process keeps at hand. Each holds memory maps, of which Linux allows a process 65,530 in all."""
+KEPT = 64
+"""Programs that a process keeps at hand. One takes 240 or so memory maps, of which Linux allows a process 65,530."""
 
 _compiled: dict[Hashable, Future] = {}  # the one that was asked for last stands last
 _compilers = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="ajax-compile")
