@@ -4,4 +4,4 @@ from ajax.probing.suites.episode_ends import boxes, discrete
 
 CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES)}
 
-ANSWER_DIGEST = "fe3c68ab9967"
+ANSWER_DIGEST = "54df86467ac8"
