@@ -37,8 +37,16 @@ PAIRS = [
 
 
 def home(name: str) -> tuple[Any, Witness]:
-    """An agent and a task that an extension may train with: the first that does not refuse it, those with a Q first."""
-    for agent_name, kind in sorted(SUBJECTS, key=lambda subject: (not hasattr(get(subject[0]), "q"), subject[1])):
+    """An agent and a task that an extension may train with: the first that does not refuse it.
+
+    Those with a Q first, and among them those with the several critics of SAC and TD3, as CriticDiversity needs.
+    """
+
+    def last(subject: tuple[str, str]) -> tuple[bool, bool, str]:
+        agent = get(subject[0])
+        return not hasattr(agent, "q"), not hasattr(agent, "target_q"), subject[1]
+
+    for agent_name, kind in sorted(SUBJECTS, key=last):
         agent, env = tiny(agent_name), Witness(kind)
         try:
             check_extensions(agent, BUILD[name](env), loop_of(agent, False).FOLDS)
