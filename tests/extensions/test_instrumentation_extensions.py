@@ -91,11 +91,11 @@ def test_effective_rank(matrix, rank):
 
 
 def test_dormant_units():
-    """Mean magnitudes 0, 0.06 and 3 of the rows that count; their mean is 1.02."""
-    activations = jnp.array([[0.0, 0.12, -3.0], [0.0, 0.0, 3.0], [9.0, 9.0, 9.0]])
+    """Mean magnitudes 0, 0.06 and 30 of the rows that count; their mean is 10.02."""
+    activations = jnp.array([[0.0, 0.12, -30.0], [0.0, 0.0, 30.0], [9.0, 9.0, 9.0]])
     valid = jnp.array([1.0, 1.0, 0.0])
-    np.testing.assert_array_equal(dormant_units(activations, valid, 0.025), [1, 0, 0])
-    np.testing.assert_array_equal(dormant_units(activations, valid, 0.1), [1, 1, 0])
+    np.testing.assert_array_equal(dormant_units(activations, valid, 0.025), [1, 1, 0])
+    np.testing.assert_array_equal(dormant_units(activations, valid, 0.001), [1, 0, 0])
 
 
 def evaluation(obs, action, reward, terminated, truncated, valid):
