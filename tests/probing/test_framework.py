@@ -74,7 +74,7 @@ WITHOUT = {
         for agent in ("CrossQ", "IQL")
         for module in ("value_chains", "episode_ends")
     },
-    **{(agent, "action_box"): "not certified yet" for agent in ("APO", "AVG", "CrossQ", "IQL", "REDQ", "SAC")},
+    **{(agent, "action_box"): "not certified yet" for agent in ("APO", "AVG", "CrossQ", "IQL", "REDQ")},
 }
 """Agent and module: why the agent has no case there."""
 
