@@ -17,6 +17,7 @@ from ajax.core.errors import ConfigError, UnknownName
 from ajax.core.schedules import Cosine, Linear
 from ajax.core.serialize import describe, from_dict, parse, to_dict, whole_number
 from ajax.networks.cnn import CNN
+from ajax.networks.memory import GRU, Transformer
 from ajax.networks.torsos import Torso
 
 DEEP = CNN(channels=(8, 4), kernels=(3, 2), strides=(1, 1))
@@ -26,7 +27,7 @@ MODIFIED = [
     PPO(learning_rate=Linear(start=3e-4, end=0.0), torso=Torso(widths=(), activation="elu", layer_norm=True)),
     SAC(alpha_learning_rate=None, target_entropy=-1.5),
     TD3(bc_alpha=2.5, learning_rate=1),
-    DQN(torso=Torso(cnn=DEEP)),
+    DQN(torso=Torso(cnn=DEEP, memory=GRU(length=8, burn_in=2))),
 ]
 
 
@@ -74,6 +75,8 @@ def test_reading_validates_again():
         (SAC(), "alpha_learning_rate", "none", None),
         (SAC(), "alpha_learning_rate", "cosine:3e-4,0", Cosine(start=3e-4)),
         (DQN(), "cnn", "none", None),
+        (DQN(), "memory", "GRU(size=8)", GRU(size=8)),
+        (DQN(), "torso.memory", "Transformer(size=8, heads=2, burn_in=4)", Transformer(size=8, heads=2, burn_in=4)),
         (DQN(), "torso.cnn", "CNN()", CNN()),
         (DQN(), "cnn", "CNN(channels=(8, 4), kernels=(3, 2), strides=(1, 1))", DEEP),
     ],
@@ -99,6 +102,7 @@ def test_text_is_read_as_the_field_says(agent, name, text, value):
         ("epsilon", "lin:1,0", "epsilon takes a number"),
         ("cnn", "CNN", r"cnn takes CNN\(FIELD=VALUE, ...\), none"),
         ("cnn", "Linear(start=1, end=0)", "cnn takes CNN"),
+        ("memory", "gru", r"memory takes GRU\(FIELD=VALUE, ...\), LSTM"),
         ("cnn", "CNN((8, 8))", "cnn takes CNN"),
         ("cnn", "CNN(channels=open)", "cnn takes CNN"),
         ("cnn", "CNN(chanels=(8,))", "CNN has no field 'chanels'. Did you mean 'channels'"),

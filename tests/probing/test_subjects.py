@@ -10,7 +10,7 @@ import pytest
 from ajax.core.errors import CapabilityError, ConfigError
 from ajax.core.spaces import Box
 from ajax.probing import Case, Estimator, Problem, Spec, ask, judge
-from ajax.probing.subjects import AjaxSubject, ClassSubject, Subject, load_class, readings
+from ajax.probing.subjects import AjaxSubject, ClassSubject, History, Subject, load_class, readings
 
 FILE = Path(__file__).parent / "learners" / "numpy_q.py"
 CHAIN = Spec.of(
@@ -132,3 +132,22 @@ def test_dqn_learns_the_chain_with_all_seeds_at_once():
     )
     verdict = judge(chain_case(AjaxSubject(agent), 2_000))
     assert verdict.passed, verdict.text
+
+
+def test_a_recurrent_agent_is_asked_at_a_history():
+    """What was before an episode's beginning makes no difference, and what came after it does."""
+    from ajax.agents.dqn import DQN
+    from ajax.networks.memory import GRU
+    from ajax.networks.torsos import Torso
+
+    spec = CHAIN
+    agent = DQN(torso=Torso(widths=(8,), memory=GRU(size=4)))
+    trained = AjaxSubject(agent).train(spec, 0, [0, 1])
+    obs = np.stack([spec.obs[[0, 1]], spec.obs[[1, 1]], spec.obs[[1, 1]]])  # (time, two histories, features)
+    whole = trained.q(History(obs, np.array([[1, 1], [0, 0], [0, 0]])))
+    cut = trained.q(History(obs, np.array([[1, 1], [1, 1], [0, 0]])))
+    fresh = trained.q(History(obs[1:], np.array([[1, 1], [0, 0]])))
+    assert whole.shape == (2, 2, 3)
+    np.testing.assert_allclose(cut, fresh, atol=1e-6)
+    np.testing.assert_allclose(cut[:, 0], cut[:, 1], atol=1e-6)
+    assert np.abs(whole[:, 0] - whole[:, 1]).max() > 1e-6

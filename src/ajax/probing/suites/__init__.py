@@ -12,7 +12,7 @@ from ajax.core.errors import unknown_name
 from ajax.probing.calibrate import find_case, load_cases
 from ajax.probing.query import Case
 
-MODULES = ("value_chains", "episode_ends", "bookkeeping", "action_box", "extensions", "split_run")
+MODULES = ("value_chains", "episode_ends", "bookkeeping", "action_box", "extensions", "memory", "split_run")
 """The modules of cases, in the order in which they are run."""
 
 PEERS = "peers"

@@ -1,0 +1,7 @@
+"""Memory: a recurrent agent acts on what its episode showed it, and restarts at the episode's end."""
+
+from ajax.probing.suites.memory import facts
+
+CASES = {case.id: case for case in facts.CASES}
+
+ANSWER_DIGEST = "c43e396040b4"
