@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from ajax.core.errors import CapabilityError, ConfigError
 from ajax.core.spaces import Box
 from ajax.probing import Case, Estimator, Problem, Spec, ask, judge
 from ajax.probing.subjects import AjaxSubject, ClassSubject, History, Subject, load_class, readings
+from ajax.training.lanes import Lanes
 
 FILE = Path(__file__).parent / "learners" / "numpy_q.py"
 CHAIN = Spec.of(
@@ -29,6 +31,21 @@ def chain_case(subject: Subject, budget: int = 600) -> Case:
 
     queries = (ask("Q(s0, a=2)", PROBLEM, lambda s: s.q[0, 2]), ask("Q(s1, a=1)", PROBLEM, lambda s: s.q[1, 1]))
     return Case("chain", queries, readings(subject, CHAIN, read), budget, (0.03, 0.03), f"{subject.name}, chain")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_training_is_not_read(number, monkeypatch):
+    from ajax import DQN, Replay
+
+    advance = Lanes.advance
+
+    def interrupted(lanes, *args):
+        signal.raise_signal(number)
+        return advance(lanes, *args)
+
+    monkeypatch.setattr(Lanes, "advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        AjaxSubject(DQN(replay=Replay(capacity=16, batch_size=4, warmup=8))).train(CHAIN, 120, [0])
 
 
 def test_a_class_by_its_path_passes():

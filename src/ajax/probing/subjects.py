@@ -111,7 +111,11 @@ class AjaxSubject:
         return type(self.agent).__name__
 
     def train(self, spec: Spec, budget: int, seeds: Sequence[int]) -> AjaxTrained:
-        """Train every seed; untrained networks are made without a run."""
+        """Train every seed; untrained networks are made without a run.
+
+        Raises:
+            KeyboardInterrupt: SIGINT or SIGTERM cut the training short.
+        """
         import jax
 
         from ajax.core import records
@@ -134,6 +138,8 @@ class AjaxSubject:
             on_nan="warn",
             progress=False,
         )
+        if result.interrupted:  # half-trained networks would be judged as if they had learned that
+            raise KeyboardInterrupt
         runs = [result.run(lane) for lane in range(len(seeds))]
         states, statistics = (
             jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
