@@ -74,6 +74,7 @@ WITHOUT = {
         for agent in ("CrossQ", "IQL")
         for module in ("value_chains", "episode_ends")
     },
+    **{(agent, "memory"): "no exact case yet" for agent in ("IQL", "REDQ")},
     **{(agent, "action_box"): "not certified yet" for agent in ("APO", "AVG", "CrossQ", "IQL", "REDQ")},
 }
 """Agent and module: why the agent has no case there."""
@@ -84,6 +85,6 @@ WITHOUT = {
 def test_every_exported_agent_has_cases_of_what_concerns_it(agent, module):
     """A new agent fails this until it has a case in every module, or `WITHOUT` says why not."""
     cls = get(agent)
-    concerns = {"extensions": bool(cls.folds), "action_box": "continuous" in cls.acts}
+    concerns = {"extensions": bool(cls.folds), "action_box": "continuous" in cls.acts, "memory": cls.remembers}
     if concerns.get(module, True) and (agent, module) not in WITHOUT:
         assert agent in {agent_of(case) for case in load_cases(f"tests.probing.test_{module}").values()}
