@@ -112,7 +112,8 @@ docs-serve: $(VENV)/.docs ## serve the documentation on this machine while writi
 
 .PHONY: peers-probe
 peers-probe: $(PEERS)/.done ## probe Stable-Baselines3's and SBX's agents, in an environment of their own (long)
-	$(PEERS)/bin/python -m pytest tests/probing/test_peers.py tests/probing/test_baselines.py
+	$(PEERS)/bin/python -m pytest tests/probing/test_peers.py tests/probing/test_baselines.py \
+	tests/probing/test_peers_page.py
 
 .PHONY: ci
 ci: lint types coverage conformance docs docs-examples ## everything that a pull request must pass

@@ -26,6 +26,14 @@ def test_a_discrete_agent_refuses_a_box():
         DQN().check_spaces(BOX)
 
 
+@pytest.mark.parametrize(("agent", "spec", "kind"), [(TD3(), DISCRETE, "discrete"), (DQN(), BOX, "continuous")])
+def test_a_refusal_names_every_agent_that_would_do(agent, spec, kind):
+    with pytest.raises(SpaceError) as error:
+        agent.check_spaces(spec)
+    named = str(error.value).rpartition(": ")[2].rstrip(".").split(", ")
+    assert named == sorted((name for name in MODULES if kind in get(name).acts), key=str.lower)
+
+
 @pytest.mark.parametrize("agent", [PPO(), SAC()], ids=["PPO", "SAC"])
 def test_agents_of_both_kinds_accept_both(agent):
     agent.check_spaces(DISCRETE)

@@ -118,7 +118,11 @@ def test_a_missing_capability_is_named():
 
         needs = frozenset({"q"})
 
+    class Mine(DQN):
+        pass
+
     check_extensions(DQN(), (NeedsQ(),))
+    check_extensions(Mine(), (NeedsQ(),))  # what is inherited counts
     with pytest.raises(CapabilityError, match="NeedsQ needs q, which PPO has not"):
         check_extensions(PPO(), (NeedsQ(),))
 

@@ -87,3 +87,9 @@ def test_bellman_leaves_out_what_has_no_next_action():
 def test_without_data_it_says_so():
     with pytest.raises(CapabilityError, match="MCPretrain has nothing to learn from"):
         MCPretrain().pretrain(view(DQN(), None, None, MCPretrain(), CHAIN))
+
+
+def test_returns_without_an_end_are_no_reference():
+    extension = MCPretrain(updates=2, batch_size=4, torso=Torso(widths=()))
+    _, own = extension.pretrain(view(DQN(gamma=GAMMA), None, chain(0, cut=2), extension, CHAIN))
+    assert np.isnan(own.loss)

@@ -412,3 +412,22 @@ def test_an_empty_stack_costs_nothing(agent, loop, monkeypatch):
     empty, idle = program(), program(Idle())
     monkeypatch.setattr(loop, "hooks_of", lambda *_: Nothing())
     assert empty == program() == idle
+
+
+def test_each_extension_is_shown_as_many_rows_as_it_asks_for():
+    @config
+    class Rows(Extension):
+        """Counts what it is shown."""
+
+        rows: int = setting(default=0, low=0, help="steps")
+
+        @property
+        def eval_rows(self):
+            return self.rows
+
+        def eval_metrics(self, view):
+            return {f"shown_{self.rows}": 0 if view.batch is None else len(view.batch.reward)}
+
+    stack = tuple(Rows(rows=n) for n in (2, 5, 0))
+    metrics = train(TINY_DQN, DISCRETE, steps=8, extensions=stack).metrics
+    assert [int(metrics[f"evaluation/shown_{n}"][0, -1]) for n in (2, 5, 0)] == [2, 5, 0]

@@ -54,7 +54,9 @@ class CrossQ(Agent):
     gamma: float = setting(default=0.99, within=(0, 1), help="discount per environment step")
     learning_rate: Scheduled = setting(default=1e-3, positive=True, help="Adam's step size for the critics")
     actor_learning_rate: Scheduled = setting(default=1e-3, positive=True, help="Adam's step size for the actor")
-    adam_b1: float = setting(default=0.5, within=(0, 1), help="Adam's decay of the mean gradient, actor and critics")
+    adam_b1: float = setting(
+        default=0.5, within=(0, 0.999), help="Adam's decay of the mean gradient, actor and critics"
+    )
     alpha: float = setting(default=1.0, positive=True, help="temperature: where learning starts, or its fixed value")
     alpha_learning_rate: Scheduled | None = setting(
         default=1e-3, positive=True, help="Adam's step size for the temperature; None: the temperature is fixed"

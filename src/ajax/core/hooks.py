@@ -298,6 +298,11 @@ class Hooks:
         return tuple(own)
 
 
+def offers(agent: Any, method: str) -> bool:
+    """Whether an agent's class, or one that it derives from, has a method of this name."""
+    return any(callable(vars(cls).get(method)) for cls in type(agent).__mro__)
+
+
 def check_extensions(agent: Any, extensions: tuple[Extension, ...], loop: frozenset[str] = frozenset()) -> None:
     """Refuse what can't run together, when the run is built.
 
@@ -318,7 +323,7 @@ def check_extensions(agent: Any, extensions: tuple[Extension, ...], loop: frozen
                 f"{type(extension).__name__} works in {', '.join(unfolded)}, which {name} does not fold."
                 f" {name} folds {', '.join(p for p in PHASES if p in folds)}."
             )
-        lacking = sorted(n for n in extension.needs - provided if not callable(vars(type(agent)).get(n)))
+        lacking = sorted(n for n in extension.needs - provided if not offers(agent, n))
         if lacking:
             raise CapabilityError(
                 f"{type(extension).__name__} needs {', '.join(lacking)}, which {name} has not, nor does an extension"

@@ -87,6 +87,6 @@ class ReturnScale(struct.PyTreeNode):
 
     @property
     def sigma(self) -> jax.Array:
-        """sqrt(Var[r] + Var[discount] E[G^2]), at least 0.01; while no episode has ended and it is below 0.1, 1."""
+        """sqrt(Var[r] + Var[discount] E[G^2]), at least 0.01; until an episode terminates and below 0.1, 1."""
         variance = jnp.maximum(self.reward.variance + self.discount.variance * self.square.mean, 1e-4)
         return jnp.where((variance <= 0.01) & (self.square.count == 0), 1.0, jnp.sqrt(variance))

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from ajax.core.config import config, setting
 from ajax.core.errors import CapabilityError
-from ajax.core.hooks import Extension, View
+from ajax.core.hooks import Extension, View, offers
 from ajax.core.records import Batch, Net, Spec
 from ajax.extensions.networks import (
     actor_of,
@@ -73,8 +73,7 @@ class GradientNorms(Extension):
 
     def _has_actor(self, agent: Any, spec: Spec | None) -> bool:
         assert spec is not None
-        methods = vars(type(agent))
-        return not spec.discrete and "q" in methods and "pi" in methods
+        return not spec.discrete and offers(agent, "q") and offers(agent, "pi")
 
     def post_update(self, view: View) -> dict[str, jax.Array]:
         """Measure the updated networks."""

@@ -23,7 +23,7 @@ class CQL(Extension):
 
     Kumar et al. 2020, arXiv:2006.04779, eq. 4: CQL(H). Discrete actions: the exact sum. In a box it is an integral,
     estimated by importance sampling as in the paper's appendix F: `samples` actions each from the uniform distribution,
-    from pi(.|s) and from pi(.|s'); an agent whose policy has no density (TD3) has the uniform ones alone.
+    from pi(.|s) and from pi(.|s'); an agent whose policy is no squashed Gaussian (TD3, IQL) has the uniform ones alone.
     """
 
     alpha: float = setting(default=5.0, low=0, help="weight of the term")

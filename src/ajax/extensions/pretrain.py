@@ -95,6 +95,7 @@ class MCPretrain(Pretrain):
     """Regresses phi* on Monte-Carlo returns: discounted rewards to the end of the episode (Sutton & Barto 2018, 5.1).
 
     Rows of an episode whose end was not seen are left out; one that was cut by a time limit counts as far as it went.
+    Where no end was seen nothing is learned, and `phi_loss` is NaN: raise `steps`, or mark the dataset's ends.
     """
 
     def learn(self, own: Reference, rows: Batch, gamma: Any, key: jax.Array) -> Reference:
@@ -108,7 +109,7 @@ class MCPretrain(Pretrain):
             return regress(net, self.learning_rate, now, action, target, weight)
 
         net, losses = jax.lax.scan(update, own.net, jax.random.split(key, self.updates))
-        return Reference(net, losses[-1])
+        return Reference(net, jnp.where(seen.any(), losses[-1], jnp.nan))
 
 
 @config

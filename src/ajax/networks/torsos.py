@@ -63,7 +63,7 @@ class MLP(nn.Module):
             x = ACTIVATIONS[self.torso.activation](x)
             if self.renorm is not None:
                 x = BatchRenorm(self.renorm)(x)
-            self.sow(HIDDEN, f"layer_{i}", x)  # kept only where a caller asks for the collection
+            self.sow(HIDDEN, f"layer_{i:03d}", x)  # kept only where a caller asks for the collection
         if self.unit_features:
             # the floor is for an observation of zeros, which has features of zeros before the first update
             x = x / jnp.sqrt(jnp.maximum(jnp.square(x).sum(-1, keepdims=True), 1e-12))

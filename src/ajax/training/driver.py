@@ -124,14 +124,16 @@ def train(
             stack.callback(logger.close)
         folder = stack.enter_context(RunFolder(out)) if out is not None else None
         session = Session(plan, engine(plan, task))
-        if folder:
+        if folder and start is None:  # from here on a run that is killed begins again as it began
             folder.write_config(plan.to_json())
         try:
             session.begin(None if start is None else start.session)
         except BaseException:
             if folder:  # nothing was trained: the folder may be used again
-                folder.config_path.unlink()
+                folder.config_path.unlink(missing_ok=True)
             raise
+        if folder and start is not None:
+            folder.write_config(plan.to_json())
         session.record(folder, tuple(loggers), checkpoint_seconds)
         return session.train_to(plan.steps, progress=progress)
 
@@ -183,15 +185,22 @@ def load(out: str | Path, *, env: Any = None, extensions: Sequence[Extension] | 
     return Result(open_session(Path(out), env, extensions=extensions))
 
 
-def evaluate(out: str | Path, *, episodes: int = 100, env: Any = None) -> Evaluation:
+def evaluate(
+    out: str | Path, *, episodes: int = 100, env: Any = None, extensions: Sequence[Extension] | None = None
+) -> Evaluation:
     """Evaluate the newest checkpoint of a results folder on fresh episodes; arrays are (lanes, episodes).
+
+    Args:
+        out: the folder.
+        episodes: how many, of every lane.
+        env, extensions: as for `resume`.
 
     Raises:
         CheckpointError: there is none, or it does not fit.
     """
     if episodes < 1:
         raise ConfigError(f"episodes={episodes} must be at least 1.")
-    return open_session(Path(out), env).evaluate(episodes)
+    return open_session(Path(out), env, extensions=extensions).evaluate(episodes)
 
 
 def open_session(

@@ -163,7 +163,9 @@ def measure(agent: Any, task: Task, run: Run, rows: Batch | None, key: jax.Array
     for i, (extension, own) in enumerate(stack):
         if "eval_metrics" in extension.phases():
             key_i = stream(key, f"extension {i} eval_metrics")
-            view = View(agent, run.agent, b, clock, key_i, own, spec=task.spec, stack=stack)
+            n = extension.eval_rows
+            shown: Any = jax.tree.map(lambda x, n=n: x[:n], b) if n else None
+            view = View(agent, run.agent, shown, clock, key_i, own, spec=task.spec, stack=stack)
             new = {name: jnp.asarray(x, jnp.float32) for name, x in extension.eval_metrics(view).items()}
             add_names(found, new, f"{type(extension).__name__}.eval_metrics")
     return found

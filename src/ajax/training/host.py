@@ -221,7 +221,9 @@ class HostLanes:
             resumed = run.env + 1
             zeros = np.zeros_like(run.episode_return)
             obs = self._reset(lane, int(resumed))
-            self.runs.append(run.replace(env=resumed, obs=obs, episode_return=zeros, episode_length=zeros))
+            statistics = run.statistics.replace(discounted=jax.tree.map(np.zeros_like, run.statistics.discounted))
+            run = run.replace(env=resumed, obs=obs, episode_return=zeros, episode_length=zeros, statistics=statistics)
+            self.runs.append(run)
 
     def expected(self) -> Any:
         """Shapes and dtypes of `tree`."""

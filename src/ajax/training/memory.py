@@ -156,7 +156,9 @@ def check(agent: Any, is_offline: bool, extensions: tuple[Extension, ...]) -> No
     """
     memory, name = memory_of(agent), type(agent).__name__
     if not agent.remembers and any(memories(agent)):
-        raise CapabilityError(f"{name} has no memory: leave it out of its torsos. DQN, PPO, SAC and TD3 can have one.")
+        raise CapabilityError(
+            f"{name} has no memory: leave it out of its torsos. DQN, IQL, PPO, REDQ, SAC and TD3 can have one."
+        )
     if memory is None:
         return
     kind = f"torso.memory={type(memory).__name__}(length={memory.length}, burn_in={memory.burn_in})"

@@ -38,8 +38,10 @@ def fold(agent: Any, task: Task, run: Run, rows: Batch | None, i: int) -> Run:
     """
     extension = task.extensions[i]
     if rows is not None:
-        statistics = normalise.observe(task.normalize, run.statistics, rows)
-        run = run.replace(statistics=statistics.replace(discounted=run.statistics.discounted))
+        before = run.statistics
+        fresh = jnp.zeros(rows.reward.shape[1]) if task.normalize.rewards else ()
+        statistics = normalise.observe(task.normalize, before.replace(discounted=fresh), rows)
+        run = run.replace(statistics=statistics.replace(discounted=before.discounted))
     elif task.dataset is not None:
         rows = task.dataset.rows
     b: Any = None if rows is None else normalise.batch(run.statistics, rows, keep=True)

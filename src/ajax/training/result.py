@@ -101,7 +101,11 @@ class Result:
         return self.session.lanes.run(lane)
 
     def act(self, obs: Any, lane: int = 0) -> np.ndarray:
-        """Greedy actions, in the environment's units, for raw observations (batch, *shape)."""
+        """Greedy actions, in the environment's units, for raw observations (batch, *shape).
+
+        They are the agent's own, before what extensions make of them; a network with a memory takes each observation
+        for the first of an episode (`expert` remembers).
+        """
         run, agent = self.run(lane), self.session.plan.agents[lane]
         clock = Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
         x = normalise.inputs(run.statistics, jnp.asarray(obs))
@@ -109,7 +113,7 @@ class Result:
         return np.asarray(to_box(self.session.lanes.task.env.action_space, action))
 
     def expert(self, lane: int = 0) -> Expert:
-        """The greedy policy of one lane, as an expert for another agent."""
+        """The greedy policy of one lane, without what extensions make of its actions, as an expert."""
         run, agent = self.run(lane), self.session.plan.agents[lane]
         return Trained(
             agent=agent, state=run.agent, statistics=run.statistics, space=self.session.lanes.task.env.action_space

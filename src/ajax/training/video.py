@@ -5,11 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ajax.core.errors import CapabilityError
+from ajax.core.keys import seed_key, stream
+from ajax.core.spaces import to_box
 from ajax.environments.gymnasium import GymnasiumEnv
 from ajax.logging.videos import save_gif
+from ajax.training.evaluate import greedy, start_of
 from ajax.training.host import HostLanes
 
 if TYPE_CHECKING:
@@ -46,8 +51,13 @@ def save_video(result: Result, path: str | Path, *, lane: int = 0, seed: int = 0
         obs, frames, ended = vector.reset(), [vector.render()], False
     except gymnasium.error.DependencyNotInstalled as error:
         raise CapabilityError(f"{name} draws no pictures here: {error}") from error
+    agent, task, run = plan.agents[lane], lanes.task, result.run(lane)
+    policy, kept = greedy(agent, task, run), start_of(agent, task, run, 1)
     while not ended and len(frames) <= plan.limit:
-        out = vector.step(result.act(obs, lane))
+        elapsed = len(frames) - 1
+        key = jax.random.fold_in(stream(seed_key(seed), "act"), elapsed)
+        _, executed, kept = policy(key, jnp.asarray(obs), kept, jnp.full(1, elapsed, jnp.float32))
+        out = vector.step(np.asarray(to_box(task.spec.action, executed)))
         obs, ended = out.obs, bool(out.terminated[0] | out.truncated[0])
         if not ended:  # the next episode's first picture is there by then
             frames.append(vector.render())
