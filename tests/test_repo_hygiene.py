@@ -79,7 +79,7 @@ def test_no_machine_path_is_named():
     [
         (HOSTS, "--index" + "-url x", True),
         (MACHINE_PATH, "cd /" + "root/x", True),
-        (MACHINE_PATH, "runs/work/x ~/work/y $HOME/work/z", False),
+        (MACHINE_PATH, "runs/wo" + "rk/x ~/wo" + "rk/y $HOME/wo" + "rk/z", False),
         (UNFINISHED, "# TO" + "DO: later", True),
     ],
 )

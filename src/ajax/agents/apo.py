@@ -29,7 +29,7 @@ from ajax.core.losses import clipped_surrogate
 from ajax.core.records import Batch, Clock, Inputs, Net, Spec
 from ajax.core.returns import differential_gae
 from ajax.core.schedules import Scheduled, value_at
-from ajax.networks.heads import ActorCritic, CategoricalPolicy, GaussianPolicy, Value
+from ajax.networks.heads import actor_critic
 from ajax.networks.torsos import Torso
 
 
@@ -82,12 +82,7 @@ class APO(Agent):
 
     def init(self, spec: Spec, key: jax.Array) -> State:
         """Make the policy and the value network; nothing is known of the averages."""
-        policy = (
-            CategoricalPolicy(spec.n_actions, self.torso)
-            if spec.discrete
-            else GaussianPolicy(spec.action_size, self.torso)
-        )
-        module = ActorCritic(policy, Value(self.torso))
+        module = actor_critic(spec, self.torso)
         net = make(module, adam(max_grad_norm=self.max_grad_norm), stream(key, "net"), spec.inputs)
         return State(net, jnp.zeros(()), jnp.zeros(()), jnp.zeros(()))
 

@@ -28,7 +28,7 @@ from ajax.core.losses import clipped_surrogate, standardize
 from ajax.core.records import Batch, Clock, Inputs, Net, Spec
 from ajax.core.returns import gae
 from ajax.core.schedules import Scheduled, value_at
-from ajax.networks.heads import ActorCritic, CategoricalPolicy, GaussianPolicy, Value
+from ajax.networks.heads import actor_critic
 from ajax.networks.torsos import Torso
 
 
@@ -69,12 +69,7 @@ class PPO(Agent):
 
     def init(self, spec: Spec, key: jax.Array) -> State:
         """Make the policy and the value network."""
-        policy = (
-            CategoricalPolicy(spec.n_actions, self.torso)
-            if spec.discrete
-            else GaussianPolicy(spec.action_size, self.torso)
-        )
-        module = ActorCritic(policy, Value(self.torso))
+        module = actor_critic(spec, self.torso)
         return State(make(module, adam(max_grad_norm=self.max_grad_norm), stream(key, "net"), spec.inputs))
 
     def act(self, state: State, x: Inputs, key: jax.Array, clock: Clock, explore: bool) -> tuple[jax.Array, dict]:

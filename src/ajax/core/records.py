@@ -80,6 +80,11 @@ class Clock(struct.PyTreeNode):
     update: jax.Array
     horizon: jax.Array
 
+    @classmethod
+    def start(cls) -> Clock:
+        """The clock before training, and in evaluations, where nothing depends on the horizon."""
+        return cls(jnp.float32(0), jnp.int32(0), jnp.float32(1))
+
 
 class Net(struct.PyTreeNode):
     """A network's parameters and their optimizer state; call it as a function of its inputs.

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from ajax.core.distributions import Categorical, Normal, TanhNormal
 from ajax.core.learn import pick
-from ajax.core.records import Inputs, Net
+from ajax.core.records import Inputs, Net, Spec
 from ajax.networks.encoder import Encoder
 from ajax.networks.torsos import HIDDEN, MLP, Torso
 
@@ -172,6 +172,13 @@ class ActorCritic(nn.Module):
 
     def __call__(self, x: Inputs):
         return self.policy(x), self.value(x)
+
+
+def actor_critic(spec: Spec, torso: Torso) -> ActorCritic:
+    """The networks of PPO and its kin: a categorical or Gaussian policy, as the actions are, and V(s)."""
+    if spec.discrete:
+        return ActorCritic(CategoricalPolicy(spec.n_actions, torso), Value(torso))
+    return ActorCritic(GaussianPolicy(spec.action_size, torso), Value(torso))
 
 
 class Scalar(nn.Module):

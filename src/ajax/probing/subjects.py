@@ -185,12 +185,11 @@ class AjaxTrained:
     def act(self, obs: np.ndarray | History) -> np.ndarray:
         """See `Trained.act`."""
         import jax
-        import jax.numpy as jnp
 
         from ajax.core.records import Clock
         from ajax.core.spaces import to_box
 
-        clock = Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
+        clock = Clock.start()
 
         def best(state, x):
             action, _ = self.agent.act(state, x, jax.random.key(0), clock, False)

@@ -99,7 +99,7 @@ def each_of(agent: Any, task: Task, n: int) -> tuple:
 
 def empty_store(agent: Any, task: Task, run: Run, row: Batch) -> Any:
     """The store of a run that begins, for rows like this raw one and what extensions record of it."""
-    clock = Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
+    clock = Clock.start()
     stage = Stage(agent, task, run, clock, run.key, run.each, run.episode_length)
     return loop_of(agent, task.offline).init_store(agent, row.replace(extras=stage.record(row)))
 

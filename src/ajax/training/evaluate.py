@@ -68,7 +68,7 @@ def evaluate(agent: Any, task: Task, run: Run, tick: jax.Array, limit: jax.Array
 
 def greedy(agent: Any, task: Task, run: Run) -> Policy:
     """The agent's greedy policy, with what extensions make of its actions."""
-    clock = Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
+    clock = Clock.start()
 
     def policy(key: jax.Array, obs: jax.Array, kept: tuple[tuple, Carry], elapsed: jax.Array):
         each, carry = kept
@@ -158,7 +158,7 @@ def measure(agent: Any, task: Task, run: Run, rows: Batch | None, key: jax.Array
     """
     found: dict[str, Array] = {}
     b: Any = None if rows is None else normalise.batch(run.statistics, rows, keep=True)
-    clock = Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
+    clock = Clock.start()
     stack = tuple(zip(task.extensions, run.own, strict=True))
     for i, (extension, own) in enumerate(stack):
         if "eval_metrics" in extension.phases():

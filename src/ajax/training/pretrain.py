@@ -45,7 +45,7 @@ def fold(agent: Any, task: Task, run: Run, rows: Batch | None, i: int) -> Run:
     elif task.dataset is not None:
         rows = task.dataset.rows
     b: Any = None if rows is None else normalise.batch(run.statistics, rows, keep=True)
-    clock = Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
+    clock = Clock.start()
     key = stream(run.key, f"extension {i} pretrain")
     stack = tuple(zip(task.extensions, run.own, strict=True))
     view = View(agent, run.agent, b, clock, key, run.own[i], spec=task.spec, stack=stack)

@@ -44,7 +44,7 @@ class Trained(Expert):
 
     def act(self, memory: Carry, obs: jax.Array, key: jax.Array) -> tuple[jax.Array, Carry]:
         """The greedy action, and what its networks remember."""
-        clock = Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
+        clock = Clock.start()
         x = normalise.inputs(self.statistics, obs[None]).replace(carry=memory or None)
         action, _ = self.agent.act(self.state, x, key, clock, False)
         return to_box(self.space, action)[0], remember(self.agent, self.state, x)
@@ -107,7 +107,7 @@ class Result:
         for the first of an episode (`expert` remembers).
         """
         run, agent = self.run(lane), self.session.plan.agents[lane]
-        clock = Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
+        clock = Clock.start()
         x = normalise.inputs(run.statistics, jnp.asarray(obs))
         action, _ = agent.act(run.agent, x, stream(seed_key(0), "act"), clock, False)
         return np.asarray(to_box(self.session.lanes.task.env.action_space, action))

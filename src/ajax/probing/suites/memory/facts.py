@@ -62,7 +62,7 @@ def acted(agent: Any, spec: Any, seeds: Sequence[int]) -> list[Acted]:
     from ajax.training.evaluate import greedy, start_of
     from ajax.training.run import Task
 
-    task, clock = Task(spec.env(), N_ENVS), Clock(jnp.float32(0), jnp.int32(0), jnp.float32(1))
+    task, clock = Task(spec.env(), N_ENVS), Clock.start()
     on_policy = agent.loop == "on_policy"
 
     @jax.jit
