@@ -229,7 +229,7 @@ def coin_facts() -> list[Fact]:
         Fact(
             "seeds start from networks of their own",
             1,
-            {"every seed has the same key": 0},
+            {"every seed has the same key": 0, "every seed starts from the same networks": 0},
             lambda r, lane: not same(network(r, lane), network(r, 1 - lane)),
         ),
         Fact(
@@ -241,13 +241,13 @@ def coin_facts() -> list[Fact]:
         Fact(
             "mean return of training episodes",
             1,
-            {"episode's return not started again": 33.5, "return of a time-limited episode goes on": 2},
+            {"episode's return not started again": 33.5, "time-limited episode counted on": 2},
             lambda r, lane: round(float(r[1].returns[lane, -1]), 6),
         ),
         Fact(
             "mean length of training episodes",
             1,
-            {"episode's length not started again": 33.5, "length of a time-limited episode goes on": 2},
+            {"episode's length not started again": 33.5, "time-limited episode counted on": 2},
             lambda r, lane: round(float(r[1].lengths[lane, -1]), 6),
         ),
     ]
@@ -351,13 +351,13 @@ def rollout_facts(net: str) -> list[Fact]:
         Fact(
             "mean return of training episodes",
             1,
-            {"episode's return not started again": 23, "return of a time-limited episode goes on": 2},
+            {"episode's return not started again": 23, "time-limited episode counted on": 2},
             lambda r, lane: round(float(r["coin"].returns[lane, -1]), 6),
         ),
         Fact(
             "mean length of training episodes",
             1,
-            {"episode's length not started again": 23, "length of a time-limited episode goes on": 2},
+            {"episode's length not started again": 23, "time-limited episode counted on": 2},
             lambda r, lane: round(float(r["coin"].lengths[lane, -1]), 6),
         ),
     ]

@@ -76,12 +76,13 @@ TRIED = "2000, the only budget tried; worst error of 64 seeds within half the to
 CERTIFIED = "smallest budget of 1000, 2000; worst error of 64 seeds within half the tolerance; cert 32/32"
 
 CASES = (
+    ends("IQL", (0, 1, 2), Calibrated(2_000, (0.055, 0.08, 0.029), TRIED)),
+    ends("REDQ", (1, 2), Calibrated(2_000, (0.023, 0.02), TRIED)),
     ends(
         "AVG",
         (1, 2),
         Calibrated(4_000, (0.033, 0.02), "4000, the only budget tried; worst error of 64 seeds 0.016; cert 32/32"),
     ),
-    ends("REDQ", (1, 2), Calibrated(2_000, (0.023, 0.02), TRIED)),
     ends("SAC", (1, 2), Calibrated(2_000, (0.037, 0.035), CERTIFIED)),  # in s0 there is its entropy alone
     ends("TD3", (0, 1, 2), Calibrated(2_000, (0.062, 0.084, 0.02), CERTIFIED)),
     loop("SAC", Calibrated(2_000, (0.038,), TRIED)),
