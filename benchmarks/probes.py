@@ -19,7 +19,7 @@ AGENTS = ("DQN", "PPO", "SAC", "TD3")
 
 
 def main() -> None:
-    """Measure each agent in a process and with a compile cache of its own, and print a table for each."""
+    """Measure each agent in processes with compile caches of their own: case by case, then by `ajax probe`."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.probes", description=__doc__)
     parser.add_argument("agents", nargs="*", default=AGENTS, help="agents of Ajax")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # in this process, as JSON lines
@@ -30,25 +30,29 @@ def main() -> None:
         return
     total = 0.0
     for agent in args.agents:
-        began, rows = time.perf_counter(), []
-        for row in cold(agent):
+        rows = []
+        for row in map(json.loads, cold("benchmarks.probes", "--here", agent)):
             rows.append(row)
             print(line(row), flush=True)
+        sums = {key: sum(row[key] for row in rows) for key in ("wall", "processor", "compiling", "running")}
+        print(line({"case": f"{agent}: {len(rows)} cases one by one", "status": "", **sums}))
+        began = time.perf_counter()
+        for _ in cold("ajax", "probe", agent):
+            pass
         wall = time.perf_counter() - began
         total += wall
-        sums = {key: sum(row[key] for row in rows) for key in ("wall", "processor", "compiling", "running")}
-        print(line({"case": f"{agent}: {len(rows)} cases, with start {wall:.0f} s", "status": "", **sums}))
+        print(f"`ajax probe {agent}`: {wall:.0f} s, start included", flush=True)
     print(f"{len(args.agents)} agents: {total:.0f} s on {os.cpu_count()} processors")
 
 
-def cold(agent: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of `cases(agent)`, measured in a fresh process with an empty compile cache."""
+def cold(module: str, *args: str) -> Iterator[str]:
+    """Yield the lines that `python -m module args...` prints in a fresh process with an empty compile cache."""
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "AJAX_COMPILE_CACHE": cache, "JAX_PLATFORMS": "cpu"}
-        command = [sys.executable, "-m", "benchmarks.probes", "--here", agent]
+        command = [sys.executable, "-m", module, *args]
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None  # it is a pipe
-            yield from map(json.loads, process.stdout)
+            yield from process.stdout
 
 
 def cases(agent: str) -> Iterator[dict[str, Any]]:

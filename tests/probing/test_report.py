@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -38,17 +39,17 @@ def outcomes():
             case("fixed", 0.8, defect="B23"),
             Case("torn", (QUERY,), broken, 2500, (0.03,), "DQN, chain"),
         ],
-        seen.append,
+        done=seen.append,
     )
-    assert seen == found
+    assert sorted(seen, key=found.index) == found
     return found
 
 
 def test_statuses(outcomes):
     assert [o.status for o in outcomes] == ["passed", "failed", "known defect", "defect gone", "error"]
     assert [o.good for o in outcomes] == [True, False, True, False, False]
-    assert summary(outcomes).startswith("1 passed, 1 known defect, 1 defect gone, 1 error, 1 failed in ")
-    assert summary([]) == "no cases in 0.0 s"
+    assert summary(outcomes).startswith("1 passed, 1 known defect, 1 defect gone, 1 error, 1 failed; ")
+    assert summary([]) == "no cases; 0.0 s of compiling and training"
 
 
 def test_the_table_in_the_terminal(outcomes):
@@ -133,3 +134,22 @@ def test_a_margins_band_is_open():
     svg = picture(Query("m", -1.0, kind="margin"), 0.3, range(2), np.array([-0.5, 0.1]))
     assert "right below -0.30" in svg
     assert svg.count("hit") == 1 and svg.count("miss") == 1
+
+
+def test_cases_judged_together_come_in_their_order_and_go_on_after_a_broken_one():
+    begun = [threading.Event(), threading.Event()]
+
+    def meet(i):
+        def readings(budget, seeds):
+            begun[i].set()
+            assert begun[1 - i].wait(20)  # neither ends before the other has begun
+            return np.full((len(seeds), 1), 0.8)
+
+        return Case(str(i), (QUERY,), readings, 2500, (0.03,), "DQN, chain")
+
+    found = run([meet(0), meet(1), Case("torn", (QUERY,), broken, 2500, (0.03,), "DQN, chain")], workers=2)
+    assert [(outcome.case.id, outcome.status) for outcome in found] == [
+        ("0", "passed"),
+        ("1", "passed"),
+        ("torn", "error"),
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,16 +85,16 @@ def run(
     `ajax probe DQN` is short for `ajax probe run DQN`.
     """
     from rich.console import Console
+    from rich.progress import Progress
 
     from ajax.probing import baselines, report, suite
 
     console = Console()
     chosen = _cases(what, module, gamma, budget)
-    with console.status("") as status:
-        outcomes: list[suite.Outcome] = []
-        for case in chosen:
-            status.update(f"{case.heading} ({len(outcomes) + 1} of {len(chosen)})")
-            outcomes += suite.run([case])
+    workers = 1 if ":" in what else os.cpu_count() or 1
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task(what, total=len(chosen))
+        outcomes = suite.run(chosen, workers, done=lambda outcome: progress.advance(task))
     library = what.partition(":")[0]
     title = f"Probes of {what}" + (f", {baselines.version(library)}" if library in baselines.PACKAGES else "")
     console.print(report.terminal(outcomes, title))

@@ -1,10 +1,11 @@
-"""Running cases one after another and keeping what each came to."""
+"""Running cases and keeping what each came to."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Literal
 
 from ajax.probing.query import Case
@@ -53,15 +54,33 @@ class Outcome:
         return self.verdict.text
 
 
-def run(cases: Iterable[Case], done: Callable[[Outcome], None] = lambda outcome: None) -> list[Outcome]:
-    """Judge every case and return the outcomes; `done` is called with each as it is known."""
-    outcomes = []
-    for case in cases:
-        began, verdict, error = time.perf_counter(), None, ""
+def run(cases: Sequence[Case], workers: int = 1, done: Callable[[Outcome], None] = lambda _: None) -> list[Outcome]:
+    """Judge every case.
+
+    Args:
+        cases: what to judge.
+        workers: cases judged at once, in threads: most of a case is compiling, which leaves other threads alone. More
+            than one is for agents that share no state, such as Ajax's; PyTorch's random numbers are one stream.
+        done: called in the calling thread with each outcome as it is known.
+
+    Returns:
+        The outcomes, in the cases' order.
+    """
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(_outcome, case) for case in cases]
         try:
-            verdict = judge(case)
-        except RuntimeError as broken:
-            error = str(broken)
-        outcomes.append(Outcome(case, verdict, error, time.perf_counter() - began))
-        done(outcomes[-1])
-    return outcomes
+            for future in as_completed(futures):
+                done(future.result())
+        except BaseException:  # what has not begun need not begin
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        return [future.result() for future in futures]
+
+
+def _outcome(case: Case) -> Outcome:
+    began, verdict, error = time.perf_counter(), None, ""
+    try:
+        verdict = judge(case)
+    except RuntimeError as broken:
+        error = str(broken)
+    return Outcome(case, verdict, error, time.perf_counter() - began)

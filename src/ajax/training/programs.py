@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -23,6 +24,7 @@ KEPT = 64
 """Programs that a process keeps at hand. One takes 240 or so memory maps, of which Linux allows a process 65,530."""
 
 _compiled: dict[Hashable, Future] = {}  # the one that was asked for last stands last
+_looking = threading.Lock()  # of two threads that want one program, one makes it
 _compilers = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="ajax-compile")
 
 QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
@@ -57,17 +59,18 @@ def compile_soon(
     signature = jax.tree.map(lambda x: (jnp.shape(x), jnp.result_type(x) if not _is_key(x) else str(x.dtype)), args)
     leaves, structure = jax.tree.flatten(signature, is_leaf=lambda x: isinstance(x, tuple) and len(x) == 2)
     identity = getattr(function, "func", function), tuple(sorted(static.items())), structure, tuple(map(str, leaves))
-    if identity in _compiled:
-        _compiled[identity] = _compiled.pop(identity)
-    else:
-        use_cache()
-        jitted = jax.jit(functools.partial(function, **static), donate_argnums=donate)
-        lowered = jitted.lower(*args)
-        options = QUICK if quick and jax.default_backend() == "cpu" else None
-        _compiled[identity] = _compilers.submit(lowered.compile, options)
-        if len(_compiled) > KEPT:
-            del _compiled[next(iter(_compiled))]
-    return _compiled[identity]
+    with _looking:
+        if identity in _compiled:
+            _compiled[identity] = _compiled.pop(identity)
+        else:
+            use_cache()
+            jitted = jax.jit(functools.partial(function, **static), donate_argnums=donate)
+            lowered = jitted.lower(*args)
+            options = QUICK if quick and jax.default_backend() == "cpu" else None
+            _compiled[identity] = _compilers.submit(lowered.compile, options)
+            if len(_compiled) > KEPT:
+                del _compiled[next(iter(_compiled))]
+        return _compiled[identity]
 
 
 def _is_key(x: Any) -> bool:
