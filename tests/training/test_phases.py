@@ -365,6 +365,13 @@ def test_what_nobody_recorded_is_named():
         train(TINY_DQN, DISCRETE, 16, extensions=(Compare(),))
 
 
+@pytest.mark.parametrize("stack", [(Watch(), Watch()), (Remember(), Remember()), (Compare(),)])
+def test_around_gymnasium_a_stack_is_refused_before_a_step_too(stack, monkeypatch):
+    monkeypatch.delattr(Identity, "step")
+    with pytest.raises((CapabilityError, ConfigError), match="a name that is taken|nobody recorded|nothing recorded"):
+        train(TINY_DQN, HOST, 16, extensions=stack)
+
+
 def test_phases_that_a_loop_does_not_fold_are_refused():
     with pytest.raises(
         CapabilityError, match=r"Ones works in act, which PPO does not fold\. PPO folds pretrain, execute"

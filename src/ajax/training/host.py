@@ -6,6 +6,7 @@ which Gymnasium can't give: a resumed run starts new episodes, and is otherwise 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import zlib
 from collections.abc import Callable
@@ -52,6 +53,7 @@ class HostLanes:
         self.vectors: list[GymnasiumVector] = []
         self.runs: list[Run] = []
         self._programs: dict[tuple, Any] = {}
+        self._rehearsed = False
 
     def begin(self) -> Sanity:
         """Make every run, and reset its environments."""
@@ -85,9 +87,16 @@ class HostLanes:
         return self.vectors[lane].reset()
 
     def compile(self, episodes: int) -> None:
-        """Make sure that an evaluation can have its copies; programs are compiled when they are first needed."""
+        """Make sure that an evaluation can have its copies, and the stack what it needs, before anything is stepped.
+
+        Programs are compiled when they are first needed.
+        """
         if episodes:
             self.env.vector(episodes, 0).close()
+        if self.task.extensions and not self._rehearsed:
+            rehearsal = functools.partial(_rehearse, episodes=episodes)
+            jax.eval_shape(rehearsal, self.agents[0], self.task, self.runs[0], self.horizon)
+            self._rehearsed = True
 
     def advance(self, first: int, n: int, active: np.ndarray) -> Report:
         """Advance the `active` runs by ticks first .. first + n - 1."""
@@ -130,7 +139,7 @@ class HostLanes:
         """Step the environments, in NumPy; returns the rows (steps, n_envs, ...) and the episodes that ended."""
         agent, vector = self.static_agent, self.vectors[lane]
         rows, ended = [], []
-        for i in range(agent.rollout.n_steps if agent.loop == "on_policy" else agent.replay.steps):
+        for i in range(_steps(agent)):
             run = self.runs[lane]
             seen = run.replace(store=(), env=(), episode_return=(), episode_length=np.float32(run.episode_length))
             args = self.agents[lane], self.task, seen, np.int32(tick), np.int32(i), self.horizon
@@ -280,6 +289,11 @@ def _parts(values: Any) -> np.ndarray:
     return np.array([np.sum(values, dtype=np.float64), 0.0])
 
 
+def _steps(agent: Any) -> int:
+    """Steps of every environment in a tick."""
+    return agent.rollout.n_steps if agent.loop == "on_policy" else agent.replay.steps
+
+
 def _clock(loop: Any, agent: Any, tick: jax.Array, i: jax.Array | int, n_envs: int, horizon: jax.Array) -> Clock:
     step = tick.astype(jnp.float32) * loop.steps_per_tick(agent) + i * n_envs
     return Clock(step, (tick - loop.warmup_ticks(agent)) * loop.updates_per_tick(agent), horizon)
@@ -377,3 +391,27 @@ def _learn(
         return loop.learn_from(agent, task, run, rollout, key, clock)
     run, _ = jax.lax.scan(lambda run, row: (off_policy.keep(task, run, row), None), run, rollout)
     return loop.learn_from(agent, task, run, key, clock) if learn else (run, {})
+
+
+def _rehearse(agent: Any, task: Task, run: Run, horizon: jax.Array, episodes: int) -> None:
+    """A tick that learns, and an evaluation, on rows of zeros: to be traced, so that it raises what they would."""
+    tick, obs = jnp.int32(0), jnp.asarray(run.obs)
+
+    def rows(n: int, row: Batch) -> Batch:
+        return jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *x.shape)), row)
+
+    rollout = ()
+    if not task.offline:
+        (action, _, extras, carry), each = _act(agent, task, run, tick, tick, horizon, True)
+        zeros = jnp.zeros(task.n_envs)
+        row = noted(transition(obs, action, zeros, zeros, zeros, obs, extras), recall(run, Inputs(obs)), carry)
+        recorded, _ = _record(agent, task, run.replace(each=each), row, tick, tick, horizon, True)
+        rollout = rows(_steps(agent), row.replace(extras=extras | recorded))
+    _learn(agent, task, run, rollout, tick, horizon, True)
+    if episodes:
+        obs = jnp.broadcast_to(obs[:1], (episodes, *obs.shape[1:]))
+        action, _, _ = _greedy(agent, task, run, tick, obs, start_of(agent, task, run, episodes), tick)
+        if task.folds("eval_metrics"):
+            zeros = jnp.zeros(episodes)
+            row = transition(obs, action, zeros, zeros, zeros, obs, {"valid": zeros})
+            _measure(agent, task, run, tick, rows(eval_rows(task), row) if eval_rows(task) else None)
