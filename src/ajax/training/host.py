@@ -400,7 +400,7 @@ def _rehearse(agent: Any, task: Task, run: Run, horizon: jax.Array, episodes: in
     def rows(n: int, row: Batch) -> Batch:
         return jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *x.shape)), row)
 
-    rollout = ()
+    rollout: Batch | tuple = ()
     if not task.offline:
         (action, _, extras, carry), each = _act(agent, task, run, tick, tick, horizon, True)
         zeros = jnp.zeros(task.n_envs)
