@@ -16,6 +16,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 # Other libraries, to be probed, live apart from ours.
 PEERS := .venv-peers/probe
+LIVE := .venv-peers/conformance
 # The first Python that Ajax runs on: PYTHON=... overrides the search.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 \
 	$(wildcard $(HOME)/.pyenv/versions/3.1[123].*/bin/python); do \
@@ -80,6 +81,10 @@ coverage-combine: $(VENV)/.dev ## add up the coverage of the three thirds; fails
 conformance: $(VENV)/.dev ## run the checks against the agents' original implementations
 	@if [ -d tests/conformance ]; then $(PY) -m pytest tests/conformance; else echo "no conformance checks yet"; fi
 
+.PHONY: conformance-live
+conformance-live: $(LIVE)/.done ## run them against other libraries as released, in an environment of their own
+	$(LIVE)/bin/python -m pytest -n 0 tests/conformance/live
+
 .PHONY: lint
 lint: $(VENV)/.dev ## check style and formatting (ruff)
 	$(PY) -m ruff check .
@@ -141,6 +146,10 @@ ci-all: ci ci-slow ## the pull request's gate and the slow tests
 bench: $(VENV)/.dev ## compare speed, compile time and memory with other libraries (long)
 	$(PY) -m benchmarks
 
+.PHONY: learning
+learning: $(VENV)/.dev ## train every agent on standard tasks beside other libraries', and draw docs/learning.md's table (long)
+	$(PY) -m benchmarks.learning
+
 .PHONY: bench-probes
 bench-probes: $(VENV)/.dev ## time the probes of DQN, PPO, SAC and TD3, cold, case by case
 	$(PY) -m benchmarks.probes
@@ -169,8 +178,9 @@ $(VENV)/.core: $(VENV)/.python requirements/core.txt pyproject.toml
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.core requirements/dev.txt requirements/brax.txt
-	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt -r requirements/brax.txt
+$(VENV)/.dev: $(VENV)/.core requirements/dev.txt requirements/brax.txt requirements/minari.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt -r requirements/brax.txt \
+	-r requirements/minari.txt
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.core requirements/docs.txt
@@ -181,4 +191,11 @@ $(PEERS)/.done: $(VENV)/.python requirements/core.txt requirements/dev.txt requi
 	$(PYTHON) -m venv --clear $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/peers.txt
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(LIVE)/.done: $(VENV)/.python requirements/core.txt requirements/dev.txt requirements/peers.txt \
+	requirements/conformance.txt pyproject.toml
+	$(PYTHON) -m venv --clear $(LIVE)
+	$(LIVE)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/conformance.txt
+	$(LIVE)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@

@@ -58,6 +58,7 @@ HEAVY = (
     "wandb",
     "tensorboardX",
     "torch",
+    "minari",
     "scipy",
 )
 """Packages that cost seconds to import: they load when they are used, never with the module that may use them."""

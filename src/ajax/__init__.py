@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from ajax.training.driver import evaluate as evaluate
     from ajax.training.driver import load as load
     from ajax.training.driver import resume as resume
+    from ajax.training.minari import from_minari as from_minari
     from ajax.training.result import Result as Result
 
 _HOMES = {
@@ -89,6 +90,7 @@ _HOMES = {
     "Dataset": "ajax.buffers.dataset",
     "Result": "ajax.training.result",
     "evaluate": "ajax.training.driver",
+    "from_minari": "ajax.training.minari",
     "load": "ajax.training.driver",
     "resume": "ajax.training.driver",
 }

@@ -39,7 +39,7 @@ class Record:
     def __init__(self, name: str):
         self.config: dict[str, Any] = json.loads((DATA / f"{name}.json").read_text())["config"]
         with np.load(DATA / f"{name}.npz") as arrays:
-            self.arrays = {key: arrays[key] for key in arrays.files}
+            self.arrays: Flat = {key: arrays[key] for key in arrays.files}
 
     def under(self, prefix: str) -> Flat:
         """Arrays whose name begins with `prefix/`, without it."""

@@ -44,7 +44,11 @@ def network(head: Any, path: str, nets: tuple[str, ...], layers: list[Leaf], opt
 @cache
 def check() -> Check:
     """CrossQ and its record."""
-    record = Record("crossq")
+    return check_of(Record("crossq"))
+
+
+def check_of(record: Record) -> Check:
+    """The same for another record of the kind."""
     config = record.config
     torso, critic_torso = (Torso(widths=tuple(config[f"{net}_hidden"])) for net in ("actor", "critic"))
     # the record's layers begin with step counts of their own, near or past the end of the warm-up

@@ -22,7 +22,11 @@ from tests.conformance.submaps import mlp
 @cache
 def check() -> Check:
     """DQN and its record."""
-    record = Record("dqn")
+    return check_of(Record("dqn"))
+
+
+def check_of(record: Record) -> Check:
+    """The same for another record of the kind."""
     config = record.config
     q = QValues(config["num_actions"], Torso(widths=tuple(config["hidden"])))
     layers = [f"layer{i}" for i in range(len(config["hidden"]) + 1)]

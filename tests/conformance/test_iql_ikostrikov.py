@@ -32,7 +32,11 @@ def loaded() -> Record:
 @cache
 def check() -> Check:
     """IQL and its record."""
-    record = loaded()
+    return check_of(loaded())
+
+
+def check_of(record: Record) -> Check:
+    """The same for another record of the kind."""
     config = record.config
     torso = Torso(widths=tuple(config["hidden"]))
 

@@ -72,7 +72,11 @@ class RolloutCheck(Check):
 @cache
 def check() -> RolloutCheck:
     """PPO and its record."""
-    record = Record("ppo")
+    return check_of(Record("ppo"))
+
+
+def check_of(record: Record) -> RolloutCheck:
+    """The same for another record of the kind."""
     config = record.config
     policy = GaussianPolicy(config["act_dim"], Torso(widths=tuple(config["actor_hidden"]), activation="tanh"))
     value = Value(Torso(widths=tuple(config["critic_hidden"]), activation="tanh"))

@@ -20,7 +20,11 @@ from tests.conformance.submaps import Leaf, ensemble, mlp
 @cache
 def check() -> Check:
     """SAC and its record."""
-    record = Record("sac")
+    return check_of(Record("sac"))
+
+
+def check_of(record: Record) -> Check:
+    """The same for another record of the kind."""
     config = record.config
     critic = QEnsemble(Torso(widths=tuple(config["critic_hidden"])))
     actor = SquashedPolicy(config["act_dim"], Torso(widths=tuple(config["actor_hidden"])))

@@ -68,7 +68,11 @@ def configured(config: dict[str, Any], **fields: Any) -> TD3:
 @cache
 def check() -> Check:
     """TD3 and its record."""
-    record = Record("td3")
+    return check_of(Record("td3"))
+
+
+def check_of(record: Record) -> Check:
+    """The same for another record of the kind."""
     return Check(
         record=record,
         agent=configured(record.config),

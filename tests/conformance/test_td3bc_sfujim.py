@@ -18,7 +18,11 @@ from tests.conformance.test_td3_sfujim import configured, networks
 @cache
 def check() -> Check:
     """TD3 with `bc_alpha`, and its record."""
-    record = Record("td3_bc")
+    return check_of(Record("td3_bc"))
+
+
+def check_of(record: Record) -> Check:
+    """The same for another record of the kind."""
     return Check(
         record=record,
         agent=configured(record.config, bc_alpha=record.config["alpha"]),

@@ -60,6 +60,33 @@ def test_what_was_learned_offline_goes_on_in_the_environment(tmp_path):
     assert np.isfinite(whole.returns).all()
 
 
+def test_a_replay_becomes_a_dataset():
+    """The identity task says (t, c); of 2 environments x 12 steps the ring keeps the last 2 x 8."""
+    agent = dataclasses.replace(TINY_TD3, replay=Replay(n_envs=2, batch_size=4, capacity=16, warmup=4))
+    result = train(agent, CONTINUOUS, 24, evaluations=1, episodes=0)
+    data, store = result.dataset(), result.run().store
+    assert len(data) == 16 and int(store.at) == 4
+    for env in range(2):
+        mine = slice(8 * env, 8 * env + 8)
+        rows = jax.tree.map(lambda x, env=env: np.roll(np.asarray(x)[:, env], -4, 0), store.rows)
+        np.testing.assert_array_equal(data.obs[mine], rows.now.obs)
+        np.testing.assert_array_equal(data.next_obs[mine], rows.next.obs)
+        np.testing.assert_array_equal(data.terminated[mine], rows.terminated)
+        ends = data.terminated[mine] | data.truncated[mine]
+        assert ends[-1], "windows must not run from one environment into the next"
+        follows = ~ends[:-1]
+        np.testing.assert_array_equal(data.next_obs[mine][:-1][follows], data.obs[mine][1:][follows])
+    back = data.store(result.session.lanes.task.spec).rows
+    np.testing.assert_allclose(back.action[:8, 0], np.roll(np.asarray(store.rows.action)[:, 0], -4, 0), atol=1e-6)
+    assert train(TINY_TD3, CONTINUOUS, 4, dataset=data, evaluations=1, episodes=0).steps[-1] == 4
+
+
+def test_a_run_without_a_replay_has_no_dataset():
+    offline = train(TINY_TD3, CONTINUOUS, 4, dataset=dataset(), evaluations=1, episodes=0)
+    with pytest.raises(ConfigError, match=r"<TD3 on .*> has no transitions in a replay: agents that learn from"):
+        offline.dataset()
+
+
 def test_it_goes_on_in_a_gymnasium_environment():
     agent, env = IQL(torso=Torso(widths=(8,)), replay=Replay(batch_size=4, warmup=4)), gymnasium.make("Pendulum-v1")
     begun = train(agent, env, 6, evaluations=1, episodes=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -84,3 +85,9 @@ class Dataset:
             )
         if not np.all(inside):
             raise ConfigError(f"Dataset: some actions lie outside the environment's {spec.action}; give its units.")
+
+
+def concatenate(datasets: Sequence[Dataset]) -> Dataset:
+    """One dataset after another."""
+    names = [f.name for f in dataclasses.fields(Dataset)]
+    return Dataset(**{name: np.concatenate([getattr(d, name) for d in datasets]) for name in names})

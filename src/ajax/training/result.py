@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from ajax.buffers.dataset import Dataset, concatenate
+from ajax.buffers.replay import Store
+from ajax.core.errors import ConfigError
 from ajax.core.expert import Expert
 from ajax.core.keys import seed_key, stream
 from ajax.core.records import Clock
@@ -118,6 +122,26 @@ class Result:
         return Trained(
             agent=agent, state=run.agent, statistics=run.statistics, space=self.session.lanes.task.env.action_space
         )
+
+    def dataset(self, lane: int = 0) -> Dataset:
+        """What one lane's replay holds, to learn from offline: raw transitions, environment by environment, in order.
+
+        Raises:
+            ConfigError: the run has no replay, or nothing is in it yet.
+        """
+        from ajax.training.demonstrate import dataset_of
+
+        store = self.run(lane).store
+        if not isinstance(store, Store) or not int(store.size):
+            raise ConfigError(
+                f"{self!r} has no transitions in a replay: agents that learn from a replay keep one while they are"
+                " trained in an environment."
+            )
+        n_rows, n_envs = store.rows.reward.shape
+        order = (int(store.at) - int(store.size) + np.arange(int(store.size))) % n_rows
+        rows = jax.tree.map(lambda x: np.asarray(x)[order], store.rows)
+        space = self.session.lanes.task.env.action_space
+        return concatenate([dataset_of(jax.tree.map(itemgetter((slice(None), i)), rows), space) for i in range(n_envs)])
 
     def rows(self) -> list[dict[str, Any]]:
         """The curves as rows: step, lane, seed, return, length and every metric."""
