@@ -109,10 +109,10 @@ def dataset() -> ajax.Dataset:
 @pytest.mark.parametrize("case", CASES)
 def test_it_is_refused_before_anything_is_compiled(case, tmp_path):
     ask, error, text = CASES[case]
-    before = set(programs._compiled)
+    before = set(programs._programs)
     with pytest.raises(error, match=re.escape(text)) as caught:
         ask()
-    assert set(programs._compiled) == before
+    assert set(programs._programs) == before
     assert "\n" not in str(caught.value)
 
 

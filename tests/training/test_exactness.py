@@ -108,9 +108,9 @@ def test_a_lane_of_a_sweep_is_the_plain_run_with_its_value():
 
 def test_other_numbers_compile_nothing():
     train(TINY_PPO, DISCRETE)
-    before = set(programs._compiled)
+    before = set(programs._programs)
     changed = TINY_PPO.__class__(
         torso=TINY_PPO.torso, rollout=TINY_PPO.rollout, gamma=0.5, learning_rate=TINY_PPO.learning_rate
     )
     train(changed, DISCRETE, 80, seeds=[7], evaluations=5)
-    assert set(programs._compiled) == before
+    assert set(programs._programs) == before

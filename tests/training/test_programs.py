@@ -36,7 +36,7 @@ def test_threads_that_want_one_program_get_one():
 
 
 def test_what_was_asked_for_longest_ago_is_let_go(monkeypatch):
-    monkeypatch.setattr(programs, "_compiled", {})
+    monkeypatch.setattr(programs, "_programs", {})
     monkeypatch.setattr(programs, "KEPT", 2)
     one = programs.compile_soon(double, jnp.ones(1), static={})
     two = programs.compile_soon(double, jnp.ones(2), static={})

@@ -6,6 +6,7 @@ the others. Configurations are pytrees whose numbers are leaves, so a run with a
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import threading
@@ -23,7 +24,14 @@ CACHE_VARIABLE = "AJAX_COMPILE_CACHE"
 KEPT = 64
 """Programs that a process keeps at hand. One takes 240 or so memory maps, of which Linux allows a process 65,530."""
 
-_compiled: dict[Hashable, Future] = {}  # the one that was asked for last stands last
+
+@dataclasses.dataclass
+class _Program:
+    traced: jax.stages.Traced
+    compiled: Future | None = None  # None until it is asked for
+
+
+_programs: dict[Hashable, _Program] = {}  # the one that was asked for last stands last
 _looking = threading.Lock()  # of two threads that want one program, one makes it
 _compilers = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="ajax-compile")
 
@@ -38,7 +46,8 @@ def numbers(tree: Any) -> Any:
 
 def shapes(function: Callable, *args: Any) -> Any:
     """The shapes and dtypes that `function(*args)` returns, without computing it."""
-    return jax.eval_shape(function, *args)
+    with _looking:
+        return _find(function, args, {}, ()).traced.out_info
 
 
 def compile_soon(
@@ -56,21 +65,27 @@ def compile_soon(
     Returns:
         A future of the compiled program, to be called with arrays in the place of `args`.
     """
+    with _looking:
+        program = _find(function, args, static, donate)
+        if program.compiled is None:
+            use_cache()
+            options = QUICK if quick and jax.default_backend() == "cpu" else None
+            program.compiled = _compilers.submit(program.traced.lower().compile, options)
+        return program.compiled
+
+
+def _find(function: Callable, args: tuple, static: dict[str, Any], donate: tuple[int, ...]) -> _Program:
     signature = jax.tree.map(lambda x: (jnp.shape(x), jnp.result_type(x) if not _is_key(x) else str(x.dtype)), args)
     leaves, structure = jax.tree.flatten(signature, is_leaf=lambda x: isinstance(x, tuple) and len(x) == 2)
     identity = getattr(function, "func", function), tuple(sorted(static.items())), structure, tuple(map(str, leaves))
-    with _looking:
-        if identity in _compiled:
-            _compiled[identity] = _compiled.pop(identity)
-        else:
-            use_cache()
-            jitted = jax.jit(functools.partial(function, **static), donate_argnums=donate)
-            lowered = jitted.lower(*args)
-            options = QUICK if quick and jax.default_backend() == "cpu" else None
-            _compiled[identity] = _compilers.submit(lowered.compile, options)
-            if len(_compiled) > KEPT:
-                del _compiled[next(iter(_compiled))]
-        return _compiled[identity]
+    if identity in _programs:
+        _programs[identity] = _programs.pop(identity)
+    else:
+        jitted = jax.jit(functools.partial(function, **static), donate_argnums=donate)
+        _programs[identity] = _Program(jitted.trace(*args))
+        if len(_programs) > KEPT:
+            del _programs[next(iter(_programs))]
+    return _programs[identity]
 
 
 def _is_key(x: Any) -> bool:
