@@ -42,9 +42,9 @@ class OnPolicy:
         return self.rollout // self.n_minibatches
 
     def steps(self, seeds: int) -> int:
-        """Environment steps of each seed in one timed repeat, whole rollouts: a second's work, and no fewer than 8 seeds'.
+        """Environment steps of each seed in one timed repeat, whole rollouts: about a second's work for up to 8 seeds.
 
-        What a seed costs to begin then weighs the same in every row of several seeds.
+        More seeds take as many each, so that what a seed costs to begin weighs the same.
         """
         return self.rollout * (200 // min(seeds, 8))
 
