@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from ajax.agents.apg import APG as APG
     from ajax.agents.apo import APO as APO
     from ajax.agents.avg import AVG as AVG
     from ajax.agents.crossq import CrossQ as CrossQ
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from ajax.training.result import Result as Result
 
 _HOMES = {
+    "APG": "ajax.agents.apg",
     "APO": "ajax.agents.apo",
     "AVG": "ajax.agents.avg",
     "CrossQ": "ajax.agents.crossq",

@@ -107,8 +107,9 @@ class Witness:
         """Count one step; returns `(next state, Step)`."""
         t, c, u, _ = state
         a = jnp.reshape(action, ()).astype(jnp.float32)
+        rounded = a + jax.lax.stop_gradient(jnp.round(a) - a)  # exactly; who differentiates sees the action itself
         state = jnp.stack([t + 1.0, c, u, a])
-        reward = c * (10.0 * t + jnp.round(a)) + jnp.where(t == 0.0, u, 0.0)
+        reward = c * (10.0 * t + rounded) + jnp.where(t == 0.0, u, 0.0)
         terminated, truncated = (c > 0) & (t + 1.0 >= TERMINATES_AT), (c < 0) & (t + 1.0 >= TRUNCATES_AT)
         return state, Step(state, reward, terminated, truncated)
 

@@ -130,7 +130,7 @@ def reason(message: str) -> str:
         found = re.search(pattern, message)
         if found:
             return words.format(f"`{found[1]}`")
-    for lack in ("has no memory", "has no discount"):
+    for lack in ("has no memory", "has no discount", "has no critic"):
         if lack in message:
             return lack
     if "discrete" in message:

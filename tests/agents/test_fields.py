@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from ajax.agents import MODULES, get
+from ajax.agents.apg import APG
 from ajax.agents.apo import APO
 from ajax.agents.avg import AVG
 from ajax.agents.crossq import CrossQ
@@ -34,6 +35,7 @@ BOX, DISCRETE = spec(3, 2), spec(3, Discrete(3))
 
 SUBJECTS: dict[str, tuple[Any, Spec]] = {
     # with every option set, so that each has something to act on
+    "APG": (APG(gamma=0.9, max_grad_norm=0.1, torso=SMALL), BOX),
     "APO": (APO(learning_rate=0.05, max_grad_norm=0.1, torso=SMALL), BOX),
     "AVG": (AVG(adam_b1=0.5, torso=SMALL), BOX),
     "CrossQ": (
@@ -50,6 +52,7 @@ SUBJECTS: dict[str, tuple[Any, Spec]] = {
 }
 
 NEW_STRUCTURE: dict[str, Any] = {
+    "APG.stochastic": False,
     "DQN.target_period": 3,
     "DQN.double": True,
     "DQN.dueling": True,
@@ -94,10 +97,18 @@ def exercise(agent: Any, spec: Spec, seed: int = 0) -> Any:
 
 
 def prepared(agent: Any, state: Any, b: Batch) -> Batch:
-    """A batch as a rollout of two environments, with what `prepare` adds; one row of it where one is all there is."""
+    """A batch as a rollout of two environments, with what `prepare` adds; one row of it where one is all there is.
+
+    Who learns through the environment is given one that pays the sum of an action's elements.
+    """
     if agent.rollout.size == 1:
         return jax.tree.map(lambda x: x[1:2], b)
-    rows = agent.prepare(state, jax.tree.map(lambda x: jnp.reshape(x, (-1, 2, *x.shape[1:])), b))
+    rollout = jax.tree.map(lambda x: jnp.reshape(x, (-1, 2, *x.shape[1:])), b)
+    if agent.through_env:
+        worth = jax.grad(lambda reward: agent.objective(rollout.replace(reward=reward)))(rollout.reward)
+        slope = worth[..., None] * jnp.ones_like(rollout.action)
+        rollout = rollout.replace(extras=rollout.extras | {"slope": slope})
+    rows = agent.prepare(state, rollout)
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
 
 
@@ -205,6 +216,7 @@ def test_a_number_moves_only_its_own_networks(name, path, update, moved):
 
 
 STEPS_OF: dict[tuple[str, str], set[str]] = {
+    ("APG", "learning_rate"): {"actor"},
     ("APO", "learning_rate"): {"net"},
     ("AVG", "learning_rate"): {"critic"},
     ("AVG", "actor_learning_rate"): {"actor"},

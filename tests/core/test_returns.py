@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajax.core.records import Batch, Inputs
-from ajax.core.returns import differential_gae, gae, lambda_returns, n_step, td_target
+from ajax.core.returns import differential_gae, discounted, gae, lambda_returns, n_step, td_target
 
 NO = jnp.zeros(3)
 
@@ -214,3 +214,18 @@ def test_differential_advantages_do_not_see_a_constant():
     one = differential_gae(r, v, after, NO, flags(1), jnp.float32(2.0), 0.7)
     other = differential_gae(r + 3.0, v + 10.0, after + 10.0, NO, flags(1), jnp.float32(5.0), 0.7)
     np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+# Rewards as a window's start values them
+
+
+def test_discounted_rewards_count_from_the_start_of_the_window_or_of_an_episode():
+    reward = jnp.array([1.0, 2.0, 4.0, 8.0])
+    none = jnp.zeros(4)
+    np.testing.assert_allclose(discounted(reward, none, none, 0.5), [1.0, 1.0, 1.0, 1.0])
+    for end in (1, 2):
+        ended = flags(end, n=4)
+        expected = np.array(reward) * 0.5 ** np.array([t if t <= end else t - end - 1 for t in range(4)])
+        for terminated, truncated in ((ended, none), (none, ended), (ended, ended)):
+            np.testing.assert_allclose(discounted(reward, terminated, truncated, 0.5), expected)
+    np.testing.assert_allclose(discounted(reward, none, none, 1.0), reward)

@@ -176,7 +176,7 @@ REFUSED = {
     "an agent without": (
         lambda: train(CrossQ(critic_torso=Torso(memory=GRU())), CONTINUOUS),
         CapabilityError,
-        "CrossQ has no memory: leave it out of its torsos. DQN, IQL, PPO, REDQ, SAC and TD3 can have one",
+        "CrossQ has no memory: leave it out of its torsos. APG, DQN, IQL, PPO, REDQ, SAC and TD3 can have one",
     ),
     "several steps": (
         lambda: train(with_gru(DQN(n_step=3, replay=REPLAY), length=4), DISCRETE),

@@ -8,6 +8,7 @@ from ajax.core.agent import Agent
 from ajax.core.errors import unknown_name
 
 MODULES = {
+    "APG": "apg",
     "APO": "apo",
     "AVG": "avg",
     "CrossQ": "crossq",

@@ -25,12 +25,15 @@ class Agent:
         acts: the kinds of action it takes.
         folds: the phases of extensions that its update folds.
         remembers: whether its networks may have a memory.
+        through_env: whether it learns from the environment's own derivative, on-policy: it then has an `objective`,
+            and its rows have the derivative of that in their action, `slope`.
         actor, critic: names of the fields of its state that hold its policy's and its values' networks; "" for none.
     """
 
     loop: ClassVar[Literal["off_policy", "on_policy"]]
     acts: ClassVar[tuple[Literal["discrete", "continuous"], ...]]
     remembers: ClassVar[bool] = True
+    through_env: ClassVar[bool] = False
     folds: ClassVar[frozenset[str]] = frozenset({"on_target", "critic_loss", "actor_loss", "post_update"})
     actor: ClassVar[str] = "actor"
     critic: ClassVar[str] = "critic"
@@ -50,6 +53,10 @@ class Agent:
     def prepare(self, state: Any, rollout: Batch) -> Batch:
         """On-policy: add to a rollout (time, n_envs, ...) what is computed once, before the first update on it."""
         return rollout
+
+    def objective(self, rollout: Batch) -> jax.Array:
+        """Through the environment: what is differentiated in the actions of a rollout (time, n_envs, ...), a scalar."""
+        raise NotImplementedError
 
     @property
     def window(self) -> int:
@@ -71,7 +78,7 @@ class Agent:
         if isinstance(action, Box) and "continuous" not in self.acts:
             raise SpaceError(
                 f"{name} needs discrete actions, and this environment's are a Box of shape {action.shape}."
-                " Agents for continuous actions: APO, AVG, CrossQ, IQL, PPO, REDQ, SAC, TD3."
+                " Agents for continuous actions: APG, APO, AVG, CrossQ, IQL, PPO, REDQ, SAC, TD3."
             )
 
     def sweep(self, **values: Sequence[float]) -> Sweep:

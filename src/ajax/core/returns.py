@@ -84,6 +84,21 @@ def lambda_returns(
     return jax.lax.scan(back, jnp.zeros_like(reward[0]), (reward, next_value, terminated, ended), reverse=True)[1]
 
 
+def discounted(reward: jax.Array, terminated: jax.Array, truncated: jax.Array, gamma: jax.Array | float) -> jax.Array:
+    """Every reward of a window as its start values it: gamma^k r_t.
+
+    k counts the steps since the window's start, or since the start of the episode if that began within the window:
+    either end of an episode starts the count again. All arguments (time, ...); returns the same shape.
+    """
+    ended = jnp.maximum(terminated, truncated)
+
+    def forth(weight, row):
+        r, end = row
+        return jnp.where(end > 0, 1.0, gamma * weight), weight * r
+
+    return jax.lax.scan(forth, jnp.ones_like(reward[0]), (reward, ended))[1]
+
+
 def gae(
     reward: jax.Array,
     value: jax.Array,

@@ -79,7 +79,8 @@ class GradientNorms(Extension):
         """Measure the updated networks."""
         import optax
 
-        b, target, critic = view.batch, target_of(view), critic_of(view.agent, view.state)
+        critic = critic_of(view.agent, view.state)
+        b, target = view.batch, target_of(view)
 
         def critic_loss(params: Any) -> jax.Array:
             return 0.5 * jnp.square(estimates(critic.at(params), b) - target[None]).mean(-1).sum()

@@ -48,7 +48,15 @@ def actor_of(agent: Any, state: Any) -> Net:
 
 
 def critic_of(agent: Any, state: Any) -> Net:
-    """The network that holds an agent's values."""
+    """The network that holds an agent's values.
+
+    Raises:
+        CapabilityError: it has none.
+    """
+    if not agent.critic:
+        raise CapabilityError(
+            f"{type(agent).__name__} has no critic: it learns no values, which this extension asks for. Leave it out."
+        )
     return getattr(state, agent.critic)
 
 

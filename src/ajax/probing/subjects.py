@@ -89,6 +89,24 @@ def readings(subject: Subject, spec: Spec, read: Callable[[Trained], np.ndarray]
     return found
 
 
+class Playable(Protocol):
+    """What an Ajax agent can be trained on: a Spec, or a `LinearEnv`."""
+
+    @property
+    def observation_space(self) -> Any:
+        """What is observed."""
+        ...
+
+    @property
+    def action_space(self) -> Any:
+        """What actions are given in."""
+        ...
+
+    def env(self) -> Any:
+        """The JAX environment."""
+        ...
+
+
 @dataclasses.dataclass(frozen=True)
 class AjaxSubject:
     """An Ajax agent: all its seeds train in one compiled program.
@@ -96,21 +114,21 @@ class AjaxSubject:
     Attributes:
         agent: the configuration.
         normalize_observations, normalize_rewards, extensions: as for `train`.
-        dataset: given the Spec, returns the `ajax.Dataset` to learn from; a budget then counts updates.
+        dataset: given what it is trained on, returns the `ajax.Dataset` to learn from; a budget then counts updates.
     """
 
     agent: Agent
     normalize_observations: bool = False
     normalize_rewards: bool = False
     extensions: tuple[Extension, ...] = ()
-    dataset: Callable[[Spec], Any] | None = None
+    dataset: Callable[[Any], Any] | None = None
 
     @property
     def name(self) -> str:
         """The agent's class."""
         return type(self.agent).__name__
 
-    def train(self, spec: Spec, budget: int, seeds: Sequence[int]) -> AjaxTrained:
+    def train(self, spec: Playable, budget: int, seeds: Sequence[int]) -> AjaxTrained:
         """Train every seed; untrained networks are made without a run.
 
         Raises:
@@ -159,7 +177,7 @@ class AjaxTrained:
     """
 
     agent: Any
-    spec: Spec
+    spec: Playable
     states: Any
     statistics: Any
 

@@ -14,7 +14,7 @@ from ajax.core.errors import EnvironmentFault
 from ajax.core.keys import stream
 from ajax.core.records import Array, Batch, Clock
 from ajax.core.spaces import to_box
-from ajax.training import memory, normalise, off_policy, offline, on_policy
+from ajax.training import memory, normalise, off_policy, offline, on_policy, slopes
 from ajax.training.collect import transition, uniform
 from ajax.training.run import Finished, Run, Task
 from ajax.training.stage import Stage
@@ -40,23 +40,34 @@ class Report(struct.PyTreeNode):
 
 
 class Sanity(struct.PyTreeNode):
-    """Whether the environment's first observation, and one step from it, are finite."""
+    """Whether the environment's first observation, and one step from it, are finite.
+
+    Attributes:
+        reset, obs, reward: whether the numbers are finite.
+        steerable: whether the step has a derivative in the action; True for agents that need none.
+    """
 
     reset: Array
     obs: Array
     reward: Array
+    steerable: Array
 
     def check(self, env_name: str) -> None:
-        """Refuse an environment whose first numbers are not finite.
+        """Refuse an environment whose first numbers are not finite, or that an agent can't learn through.
 
         Raises:
-            EnvironmentFault: naming what was not.
+            EnvironmentFault: naming what was not finite, or saying that no derivative was found.
         """
         what = {"reset's observation": self.reset, "step's observation": self.obs, "step's reward": self.reward}
         bad = [name for name, fine in what.items() if not np.all(fine)]
         if bad:
             raise EnvironmentFault(
                 f"{env_name}: {' and '.join(bad)} held NaN or infinity in the first step. Run `ajax check-env` on it."
+            )
+        if not np.all(self.steerable):
+            raise EnvironmentFault(
+                f"{env_name}: neither the observation nor the reward of the first step changes smoothly with the"
+                " action, so there is nothing to differentiate (a stop_gradient, or rounding?). Use another agent."
             )
 
 
@@ -89,7 +100,9 @@ def begin(agent: Any, task: Task, key: jax.Array) -> tuple[Run, Sanity]:
         carry=carry,
     )
     run = run.replace(store=empty_store(agent, task, run, row))
-    return run, Sanity(*(jnp.isfinite(x).all() for x in (obs, out.obs, out.reward)))
+    steerable = slopes.steerable(task, keys, env, action) if agent.through_env else jnp.array(True)
+    reset, stepped, reward = (jnp.isfinite(x).all() for x in (obs, out.obs, out.reward))
+    return run, Sanity(reset, stepped, reward, steerable)
 
 
 def each_of(agent: Any, task: Task, n: int) -> tuple:

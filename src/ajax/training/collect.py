@@ -38,10 +38,38 @@ def step_keys(key: jax.Array, n_steps: int, n_envs: int) -> StepKeys:
     )
 
 
+def rollout(
+    agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, nudge: jax.Array | None = None
+) -> tuple[Run, Batch, Finished]:
+    """`rollout.n_steps` steps of every environment with the agent's exploring policy; see `interact`.
+
+    Returns:
+        The run, the raw transitions (n_steps, n_envs, ...), and the episodes that ended.
+    """
+    n_steps = agent.rollout.n_steps
+
+    def step(run: Run, turn: tuple[jax.Array, StepKeys, jax.Array | None]) -> tuple[Run, tuple[Batch, Finished]]:
+        t, keys, shift = turn
+        now = clock.replace(step=clock.step + t * task.n_envs)
+        run, row, finished = interact(agent, task, run, keys, now, True, shift)
+        return run, (row, finished)
+
+    turns = jnp.arange(n_steps), step_keys(stream(key, "collect"), n_steps, task.n_envs), nudge
+    run, (rows, finished) = jax.lax.scan(step, run, turns)
+    return run, rows, jax.tree.map(lambda x: x.sum(0), finished)
+
+
 def interact(
-    agent: Any, task: Task, run: Run, keys: StepKeys, clock: Clock, learn: bool
+    agent: Any, task: Task, run: Run, keys: StepKeys, clock: Clock, learn: bool, nudge: jax.Array | None = None
 ) -> tuple[Run, Batch, Finished]:
     """Step the environments once: with the agent's exploring policy, or uniformly at random before it learns.
+
+    Args:
+        agent, task, run: who acts, where, and where that stands.
+        keys: of this step.
+        clock: where the run stands.
+        learn: whether it learns already.
+        nudge: added to the agent's actions (n_envs, size), to be differentiated by; None: nothing.
 
     Returns:
         The run, the raw transitions (n_envs, ...), and the episodes that ended.
@@ -51,6 +79,8 @@ def interact(
         action, extras = agent.act(run.agent, x, keys.act, clock, True)
     else:
         action, extras = uniform(task, keys.act), {}
+    if nudge is not None:
+        action = action + nudge
     stage = Stage(agent, task, run, clock, keys.act, run.each, run.episode_length)
     action = stage.act("act", x, action)
     executed = stage.act("execute", x, action)

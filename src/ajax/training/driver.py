@@ -18,7 +18,7 @@ from ajax.environments.wrappers import ActionRepeat, FlattenObservation, TimeLim
 from ajax.logging import checkpoint
 from ajax.logging.backends import Logger
 from ajax.logging.folder import RunFolder, read_config
-from ajax.training import memory
+from ajax.training import memory, slopes
 from ajax.training.chunk import loop_of
 from ajax.training.evaluate import Evaluation
 from ajax.training.host import HostLanes
@@ -231,7 +231,7 @@ def make_task(plan: Plan, env: Any, dataset: Dataset | None = None) -> Task:
 
     Raises:
         SpaceError: the agent can't act in it.
-        CapabilityError: an extension and the agent, or a dataset and the agent, don't fit.
+        CapabilityError: an extension, a dataset or the environment does not fit the agent.
         ConfigError: the dataset does not fit the environment.
     """
     agent: Any = plan.agents[0]
@@ -239,6 +239,7 @@ def make_task(plan: Plan, env: Any, dataset: Dataset | None = None) -> Task:
     n_envs = agent.rollout.n_envs if agent.loop == "on_policy" else agent.replay.n_envs
     task = Task(env, n_envs, plan.normalize, offline=plan.offline)
     agent.check_spaces(task.spec)
+    slopes.check(agent, env)
     check_extensions(agent, plan.extensions, loop_of(agent, plan.offline).FOLDS)
     memory.check(agent, plan.offline, plan.extensions)
     task = task.replace(extensions=tuple(extension.bind(task.spec) for extension in plan.extensions))

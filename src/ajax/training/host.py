@@ -65,7 +65,7 @@ class HostLanes:
             self.runs.append(_on_host(run).replace(obs=obs))
             sanity.append(np.isfinite(obs).all())
         fine = np.ones(self.n, bool)
-        return Sanity(np.array(sanity), fine, fine)
+        return Sanity(np.array(sanity), fine, fine, fine)
 
     def pretrain(self) -> None:
         """Let every run's extensions do what they do before training."""

@@ -11,8 +11,7 @@ from ajax.buffers.rollout import deal
 from ajax.core.keys import stream
 from ajax.core.learn import Metrics
 from ajax.core.records import Batch, Clock
-from ajax.training import memory, normalise
-from ajax.training.collect import StepKeys, interact, step_keys
+from ajax.training import collect, memory, normalise, slopes
 from ajax.training.run import Finished, Run, Task
 from ajax.training.stage import hooks_of
 
@@ -42,18 +41,10 @@ def init_store(agent: Any, row: Batch) -> tuple:
 
 def tick(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool) -> tuple[Run, Metrics, Finished]:
     """Collect `rollout.n_steps` steps of every environment, then learn from them."""
-
-    def collect(run: Run, turn: tuple[jax.Array, StepKeys]) -> tuple[Run, tuple[Batch, Finished]]:
-        t, keys = turn
-        now = clock.replace(step=clock.step + t * task.n_envs)
-        run, row, finished = interact(agent, task, run, keys, now, True)
-        return run, (row, finished)
-
-    n_steps = agent.rollout.n_steps
-    turns = jnp.arange(n_steps), step_keys(stream(key, "collect"), n_steps, task.n_envs)
-    run, (rows, finished) = jax.lax.scan(collect, run, turns)
+    gather = slopes.rollout if agent.through_env else collect.rollout
+    run, rows, finished = gather(agent, task, run, key, clock)
     run, metrics = learn_from(agent, task, run, rows, stream(key, "learn"), clock)
-    return run, metrics, jax.tree.map(lambda x: x.sum(0), finished)
+    return run, metrics, finished
 
 
 def learn_from(agent: Any, task: Task, run: Run, rows: Batch, key: jax.Array, clock: Clock) -> tuple[Run, Metrics]:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ajax.agents.apg import APG
 from ajax.agents.apo import APO
 from ajax.agents.avg import AVG
 from ajax.agents.crossq import CrossQ
@@ -34,6 +35,12 @@ DECAY = Linear(start=3e-3, end=1e-5)  # what is read in the end should have sett
 REPLAY = Replay(capacity=4_000, batch_size=64, n_envs=4, steps=1, warmup=200)
 
 PRESETS: dict[str, Agent] = {
+    "APG": APG(
+        gamma=0.7,
+        learning_rate=DECAY,
+        torso=SMOOTH,
+        rollout=Rollout(n_envs=4, n_steps=4, n_epochs=1, n_minibatches=1),
+    ),
     "APO": APO(
         learning_rate=3e-3,
         entropy_coef=0.0,
@@ -112,7 +119,7 @@ PRESETS: dict[str, Agent] = {
     ),
 }
 
-DIGEST = "af0015269caa"
+DIGEST = "5d91105196bf"
 
 
 def make(

@@ -1,7 +1,7 @@
 """What an agent counts, logs, stores, draws and executes, exactly, on two seeds."""
 
-from ajax.probing.suites.bookkeeping import avg, boxes, discrete
+from ajax.probing.suites.bookkeeping import apg, avg, boxes, discrete
 
-CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES, *avg.CASES)}
+CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES, *avg.CASES, *apg.CASES)}
 
-ANSWER_DIGEST = "ba2ac9d54602"
+ANSWER_DIGEST = "b8a652557ebf"

@@ -260,13 +260,16 @@ DRIFT = Spec.of("drift", lambda s, a: [(0.25, t, 1.0, False) for t in range(4)],
 STAY = Spec.of("stay", lambda s, a: (s, 1.0, False), n_states=4, n_actions=3, start=(0.25,) * 4, record=2)
 
 
-def rollout_case(agent: Agent, net: str) -> Case:
-    """Return the case of an agent that learns from rollouts of `SIZES`; `net` is the field of its state."""
+def rollout_case(agent: Agent, net: str, specs: Sequence[Spec] = (COIN, DRIFT, STAY)) -> Case:
+    """Return the case of an agent that learns from rollouts of `SIZES`; `net` is the field of its state.
+
+    The `specs` are a coin, where every step ends an episode, a drift, and what stays.
+    """
     name = type(agent).__name__
 
     def runs(budget: int, seeds: Sequence[int]) -> dict[str, Any]:
-        """Results on the coin, where every step ends an episode, on the drift and on what stays."""
-        return {spec.name: train(agent, spec, budget, seeds) for spec in (COIN, DRIFT, STAY)}
+        """Results on each."""
+        return {spec.name: train(agent, spec, budget, seeds) for spec in specs}
 
     return exact_case(f"p9-{name}", f"{name}, counters and random keys", ROLLOUT_STEPS, runs, rollout_facts(net))
 

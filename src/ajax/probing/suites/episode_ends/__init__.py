@@ -1,7 +1,7 @@
 """How episodes end: terminations against time limits, rollouts' ends, environments out of step, the rewards' scale."""
 
-from ajax.probing.suites.episode_ends import boxes, discrete
+from ajax.probing.suites.episode_ends import boxes, discrete, linear
 
-CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES)}
+CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES, *linear.CASES)}
 
-ANSWER_DIGEST = "114886f8bcea"
+ANSWER_DIGEST = "198924334cd8"

@@ -1,7 +1,7 @@
 """Every phase that an agent folds, through extensions of known effect."""
 
-from ajax.probing.suites.extensions import boxes, discrete
+from ajax.probing.suites.extensions import apg, boxes, discrete
 
-CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES)}
+CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES, *apg.CASES)}
 
-ANSWER_DIGEST = "b2b6bcd1f3e2"
+ANSWER_DIGEST = "9016ec102586"

@@ -62,6 +62,25 @@ class FirstAction(Extension):
 
 
 @config
+class Drawn(Extension):
+    """Draws the most likely action in a box to one by the actor's loss, and to another by the rewards."""
+
+    loss: float = setting(default=0.0, help="what the loss draws it to, agent units")
+    loss_weight: float = setting(default=0.0, low=0, help="weight of its squared distance in the loss")
+    reward_to: float = setting(default=0.0, help="what the rewards draw it to, agent units")
+    reward_weight: float = setting(default=0.0, low=0, help="weight of its squared distance in each reward")
+
+    def actor_loss(self, view: View) -> jax.Array:
+        """The term, of a network that returns a distribution."""
+        assert view.net is not None
+        return self.loss_weight * jnp.square(view.net(view.batch.now).mode() - self.loss).mean()
+
+    def reward(self, reward: jax.Array, view: View) -> jax.Array:
+        """The rewards, less the distance of each row's action."""
+        return reward - self.reward_weight * jnp.square(view.batch.action - self.reward_to).sum(-1)
+
+
+@config
 class Counter(Extension):
     """Counts updates, and keeps the last one's index and the sum of the networks' parameters that it was shown."""
 
