@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from ajax.agents.apg import APG as APG
     from ajax.agents.apo import APO as APO
+    from ajax.agents.asac import ASAC as ASAC
     from ajax.agents.avg import AVG as AVG
     from ajax.agents.crossq import CrossQ as CrossQ
     from ajax.agents.dqn import DQN as DQN
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ajax.agents.ppo import PPO as PPO
     from ajax.agents.pqn import PQN as PQN
     from ajax.agents.redq import REDQ as REDQ
+    from ajax.agents.rvi_sac import RVISAC as RVISAC
     from ajax.agents.sac import SAC as SAC
     from ajax.agents.td3 import TD3 as TD3
     from ajax.buffers.dataset import Dataset as Dataset
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "APG": "ajax.agents.apg",
     "APO": "ajax.agents.apo",
+    "ASAC": "ajax.agents.asac",
     "AVG": "ajax.agents.avg",
     "CrossQ": "ajax.agents.crossq",
     "DQN": "ajax.agents.dqn",
@@ -65,6 +68,7 @@ _HOMES = {
     "PPO": "ajax.agents.ppo",
     "PQN": "ajax.agents.pqn",
     "REDQ": "ajax.agents.redq",
+    "RVISAC": "ajax.agents.rvi_sac",
     "SAC": "ajax.agents.sac",
     "TD3": "ajax.agents.td3",
     "Replay": "ajax.buffers.replay",

@@ -57,6 +57,13 @@ def random_batch(spec: Spec, size: int = 32, seed: int = 0) -> Batch:
     return Batch(now, action, reward, terminated, np.zeros_like(terminated), following)
 
 
+def replayed(agent: Any, spec: Spec) -> Batch:
+    """A batch of noise as the replay gives it: windows where the agent asks for them."""
+    if agent.window == 1:
+        return random_batch(spec)
+    return jax.tree.map(lambda *x: jnp.stack(x), *(random_batch(spec, seed=i) for i in range(agent.window)))
+
+
 class Spy(Hooks):
     """No extensions, but it keeps the target that they would be handed."""
 

@@ -16,6 +16,7 @@ import pytest
 from ajax.agents import MODULES, get
 from ajax.agents.apg import APG
 from ajax.agents.apo import APO
+from ajax.agents.asac import ASAC
 from ajax.agents.avg import AVG
 from ajax.agents.crossq import CrossQ
 from ajax.agents.dqn import DQN
@@ -23,13 +24,14 @@ from ajax.agents.iql import IQL
 from ajax.agents.ppo import PPO
 from ajax.agents.pqn import PQN
 from ajax.agents.redq import REDQ
+from ajax.agents.rvi_sac import RVISAC
 from ajax.agents.sac import SAC
 from ajax.agents.td3 import TD3
 from ajax.core.config import assign, paths
 from ajax.core.records import Batch, Net, Spec
 from ajax.core.schedules import Cosine
 from ajax.core.spaces import Discrete
-from tests.agents.build import KEY, SMALL, clock, equal, first, random_batch, spec, step
+from tests.agents.build import KEY, SMALL, clock, equal, first, random_batch, replayed, spec, step
 
 BOX, DISCRETE = spec(3, 2), spec(3, Discrete(3))
 
@@ -37,6 +39,7 @@ SUBJECTS: dict[str, tuple[Any, Spec]] = {
     # with every option set, so that each has something to act on
     "APG": (APG(gamma=0.9, max_grad_norm=0.1, torso=SMALL), BOX),
     "APO": (APO(learning_rate=0.05, max_grad_norm=0.1, torso=SMALL), BOX),
+    "ASAC": (ASAC(target_entropy=-1.0, alpha=0.5, torso=SMALL), BOX),
     "AVG": (AVG(adam_b1=0.5, torso=SMALL), BOX),
     "CrossQ": (
         CrossQ(target_entropy=-1.0, alpha=0.5, policy_delay=2, renorm_warmup=1, torso=SMALL, critic_torso=SMALL),
@@ -47,6 +50,7 @@ SUBJECTS: dict[str, tuple[Any, Spec]] = {
     "PPO": (PPO(entropy_coef=0.01, learning_rate=0.05, torso=SMALL), BOX),
     "PQN": (PQN(max_grad_norm=0.01, epsilon=0.5, torso=SMALL), DISCRETE),
     "REDQ": (REDQ(target_entropy=-1.0, alpha=0.5, n_critics=3, policy_delay=2, torso=SMALL), BOX),
+    "RVISAC": (RVISAC(target_entropy=-1.0, alpha=0.5, target_reset_rate=1e-6, torso=SMALL), BOX),
     "SAC": (SAC(target_entropy=-1.0, alpha=0.5, torso=SMALL), BOX),
     "TD3": (TD3(bc_alpha=2.5, torso=SMALL), BOX),
 }
@@ -80,13 +84,11 @@ ELSEWHERE = (
 def exercise(agent: Any, spec: Spec, seed: int = 0) -> Any:
     """Everything that an agent computes: its first state, actions, and the states after two updates."""
     state = agent.init(spec, jax.random.key(seed))
-    b = random_batch(spec)
+    b, x = replayed(agent, spec), random_batch(spec).now
     moment = clock(step=50.0)
-    action, extras = agent.act(state, b.now, KEY, moment, True)
+    action, extras = agent.act(state, x, KEY, moment, True)
     if agent.loop == "on_policy":
         b = prepared(agent, state, b.replace(action=action, extras=extras))
-    elif agent.window > 1:
-        b = jax.tree.map(lambda *x: jnp.stack(x), *(random_batch(spec, seed=i) for i in range(agent.window)))
     reached = [state]
     for update in range(2):
         state, metrics, target = step(agent, state, b, clock(update, step=50.0), KEY)
@@ -163,6 +165,10 @@ def test_the_same_configuration_computes_the_same():
 # What the first update (or, where policies wait, the first that moves the actor) must leave alone
 
 MOVES: list[tuple[str, str, int, set[str]]] = [
+    ("ASAC", "actor_learning_rate", 0, {"actor"}),
+    ("ASAC", "alpha_learning_rate", 0, {"log_alpha"}),
+    ("ASAC", "gain_rate", 0, {"critic", "target", "gain", "reset_cost"}),
+    ("ASAC", "tau", 0, {"target"}),
     ("CrossQ", "learning_rate", 0, {"critic"}),
     ("CrossQ", "gamma", 0, {"critic"}),
     ("CrossQ", "actor_learning_rate", 0, set()),
@@ -189,6 +195,14 @@ MOVES: list[tuple[str, str, int, set[str]]] = [
     ("REDQ", "alpha_learning_rate", 0, set()),
     ("REDQ", "alpha_learning_rate", 1, {"log_alpha"}),
     ("REDQ", "target_entropy", 1, {"log_alpha"}),
+    ("RVISAC", "learning_rate", 0, {"critic", "target", "reset_critic", "reset_target", "actor"}),
+    ("RVISAC", "actor_learning_rate", 0, {"actor"}),
+    ("RVISAC", "alpha_learning_rate", 0, {"log_alpha"}),
+    ("RVISAC", "reference_rate", 0, {"gain", "reset_rate", "reset_cost"}),
+    ("RVISAC", "reference_scale", 0, {"gain", "reset_rate", "reset_cost"}),
+    ("RVISAC", "target_reset_rate", 0, {"reset_cost"}),
+    ("RVISAC", "reset_cost_learning_rate", 0, {"reset_cost"}),
+    ("RVISAC", "tau", 0, {"target", "reset_target"}),
     ("SAC", "actor_learning_rate", 0, {"actor"}),
     ("SAC", "alpha_learning_rate", 0, {"log_alpha"}),
     ("SAC", "target_entropy", 0, {"log_alpha"}),
@@ -208,7 +222,7 @@ MOVES: list[tuple[str, str, int, set[str]]] = [
 def test_a_number_moves_only_its_own_networks(name, path, update, moved):
     agent, spec = SUBJECTS[name]
     agent = dataclasses.replace(agent, n_step=1, target_period=100) if name == "DQN" else agent
-    state, b = first(agent, spec), random_batch(spec)
+    state, b = first(agent, spec), replayed(agent, spec)
     changed = assign(agent, {path: 0.5 * paths(agent)[path]})
     one, other = (step(a, state, b, clock(update), KEY)[0] for a in (agent, changed))
     nets = {f.name: equal(getattr(one, f.name), getattr(other, f.name)) for f in dataclasses.fields(one)}
@@ -218,6 +232,9 @@ def test_a_number_moves_only_its_own_networks(name, path, update, moved):
 STEPS_OF: dict[tuple[str, str], set[str]] = {
     ("APG", "learning_rate"): {"actor"},
     ("APO", "learning_rate"): {"net"},
+    ("ASAC", "learning_rate"): {"critic"},
+    ("ASAC", "actor_learning_rate"): {"actor"},
+    ("ASAC", "alpha_learning_rate"): {"log_alpha"},
     ("AVG", "learning_rate"): {"critic"},
     ("AVG", "actor_learning_rate"): {"actor"},
     ("CrossQ", "learning_rate"): {"critic"},
@@ -232,6 +249,10 @@ STEPS_OF: dict[tuple[str, str], set[str]] = {
     ("REDQ", "learning_rate"): {"critic"},
     ("REDQ", "actor_learning_rate"): {"actor"},
     ("REDQ", "alpha_learning_rate"): {"log_alpha"},
+    ("RVISAC", "learning_rate"): {"critic", "reset_critic"},
+    ("RVISAC", "actor_learning_rate"): {"actor"},
+    ("RVISAC", "alpha_learning_rate"): {"log_alpha"},
+    ("RVISAC", "reset_cost_learning_rate"): {"reset_cost"},
     ("SAC", "learning_rate"): {"critic"},
     ("SAC", "actor_learning_rate"): {"actor"},
     ("SAC", "alpha_learning_rate"): {"log_alpha"},
@@ -262,7 +283,7 @@ def test_a_learning_rate_sets_the_steps_of_its_own_networks_alone(name, path):
     """Half of it halves their first step by Adam, and hardly touches the others', which only see where those went."""
     agent, spec = SUBJECTS[name]
     agent = assign(agent, {path: 1 for path in ("policy_delay", "n_step") if path in paths(agent)})
-    state, b = first(agent, spec), random_batch(spec)
+    state, b = first(agent, spec), replayed(agent, spec)
     if agent.loop == "on_policy":
         action, extras = agent.act(state, b.now, KEY, clock(), True)
         b = prepared(agent, state, b.replace(action=action, extras=extras))

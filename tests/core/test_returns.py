@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajax.core.records import Batch, Inputs
-from ajax.core.returns import differential_gae, discounted, gae, lambda_returns, n_step, td_target
+from ajax.core.returns import (
+    after_resets,
+    charge_resets,
+    differential_gae,
+    discounted,
+    gae,
+    lambda_returns,
+    n_step,
+    rvi_target,
+    td_target,
+)
 
 NO = jnp.zeros(3)
 
@@ -229,3 +239,27 @@ def test_discounted_rewards_count_from_the_start_of_the_window_or_of_an_episode(
         for terminated, truncated in ((ended, none), (none, ended), (ended, ended)):
             np.testing.assert_allclose(discounted(reward, terminated, truncated, 0.5), expected)
     np.testing.assert_allclose(discounted(reward, none, none, 1.0), reward)
+
+
+def test_a_reset_is_charged_where_the_task_terminated_alone():
+    charged = charge_resets(jnp.array([1.0, 2.0, -3.0]), flags(1), 0.5)
+    np.testing.assert_array_equal(charged, [1.0, 1.5, -3.0])
+
+
+def test_a_target_of_relative_value_iteration_is_lower_by_the_reference_and_never_cut():
+    target = rvi_target(jnp.array([1.0, 2.0]), jnp.float32(0.5), jnp.array([3.0, -4.0]))
+    np.testing.assert_array_equal(target, [3.5, -2.5])
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 2, 1)], ids=["vectors", "images"])
+def test_a_task_goes_on_from_the_reset_where_it_terminated_and_from_what_was_left_elsewhere(shape):
+    def seen(*values: int) -> Inputs:
+        return Inputs(jnp.stack([jnp.full(shape, value, jnp.uint8) for value in values]))
+
+    none, ended = jnp.zeros(3), flags(1)
+    first = Batch(seen(0, 1, 2), none, none, ended, flags(2), seen(10, 11, 12))
+    then = Batch(seen(20, 21, 22), none + 1, none + 1, flags(0), none, seen(30, 31, 32))
+    b, after = after_resets(jax.tree.map(lambda a, b: jnp.stack([a, b]), first, then))
+    jax.tree.map(np.testing.assert_array_equal, b, first)
+    np.testing.assert_array_equal(after.obs, seen(10, 21, 12).obs)
+    assert after.obs.dtype == jnp.uint8

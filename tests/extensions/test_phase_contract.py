@@ -16,7 +16,7 @@ from ajax.agents import get
 from ajax.core.config import assign, config, paths, setting
 from ajax.core.hooks import PHASE_BATCH_KEYS, Extension, Hooks
 from ajax.core.records import Net
-from tests.agents.build import KEY, clock, random_batch
+from tests.agents.build import KEY, clock, replayed
 from tests.agents.contract import SUBJECTS
 from tests.agents.test_fields import SUBJECTS as WITH_SPEC
 from tests.agents.test_fields import prepared
@@ -105,7 +105,7 @@ def moments(agent: Any, spec: Any, extension: type[Pull]) -> tuple[dict[str, Any
 
     @jax.jit
     def update(agent: Any, weight: Any) -> dict[str, Any]:
-        state, b = agent.init(spec, jax.random.key(0)), random_batch(spec)
+        state, b = agent.init(spec, jax.random.key(0)), replayed(agent, spec)
         if agent.loop == "on_policy":
             action, extras = agent.act(state, b.now, KEY, clock(), True)
             b = prepared(agent, state, b.replace(action=action, extras=extras))

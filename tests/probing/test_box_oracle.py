@@ -11,7 +11,7 @@ from scipy.stats import norm
 from ajax.core.spaces import Box
 from ajax.probing.box_oracle import Actor, solve_box
 from ajax.probing.mistakes import Problem, answers
-from ajax.probing.oracle import Estimator
+from ajax.probing.oracle import Estimator, refer
 from ajax.probing.spec import Spec, parabola
 
 BOX = Box.of([-0.5], [2.0])
@@ -32,6 +32,23 @@ def test_a_deterministic_actor_finds_the_target():
     assert found.v[1] == pytest.approx(1.0)
     assert found.q(0, 0.3) == pytest.approx(0.8)
     assert found.q(1, 0.5) == pytest.approx(0.0)
+
+
+def test_a_reference_becomes_the_gain_and_holds_the_values():
+    ends = Spec.of("every step ends", lambda s, r: (0, 3.0, True), n_states=1, box=BOX)
+    found = solve_box(ends, Estimator(average=True, cut="reset", reference=0.5), GREEDY)
+    assert (found.gain, found.v[0], found.q(0, 0.0)) == pytest.approx((3.0, 6.0, 6.0))
+
+
+def test_values_under_a_reference_are_where_iterating_ends():
+    weight, offset, following = np.array([[0.0, 1.0], [0.7, 0.3]]), np.array([1.0, -2.0]), np.array([0.4, 0.6])
+    v, gain = refer(weight, offset, np.ones(2), following, 0.5)
+    found, xi = np.zeros(2), 0.0
+    for _ in range(5_000):
+        found, xi = found + 0.05 * (offset - xi + weight @ found - found), xi + 0.05 * (0.5 * following @ found - xi)
+    np.testing.assert_allclose(np.r_[v, gain], np.r_[found, xi], atol=1e-9)
+    with pytest.raises(RuntimeError, match=r"do not settle under the reference 0\.0"):
+        refer(weight, offset, np.ones(2), following, 0.0)
 
 
 def test_a_target_beyond_the_box_is_met_at_its_edge():

@@ -108,7 +108,7 @@ def test_a_split_run_with_a_memory_is_the_whole_run(name, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["LSTM", "Transformer", "Mamba"])
-@pytest.mark.parametrize("name", ["DQN", "PPO", "SAC", "TD3", "REDQ"])
+@pytest.mark.parametrize("name", ["ASAC", "DQN", "PPO", "SAC", "TD3", "REDQ"])
 def test_every_agent_trains_with_every_memory_and_every_network_moves(name, kind):
     agent, env = recurrent(name, kind, burn_in=int(name != "PPO"))
     short, long = (leaves(train(agent, env, n, horizon=64, normalize_observations=True)) for n in (40, 64))
@@ -176,7 +176,7 @@ REFUSED = {
     "an agent without": (
         lambda: train(CrossQ(critic_torso=Torso(memory=GRU())), CONTINUOUS),
         CapabilityError,
-        "CrossQ has no memory: leave it out of its torsos. APG, DQN, IQL, PPO, REDQ, SAC and TD3 can have one",
+        "CrossQ has no memory: leave it out of its torsos. APG, ASAC, DQN, IQL, PPO, REDQ, SAC and TD3 can have one",
     ),
     "several steps": (
         lambda: train(with_gru(DQN(n_step=3, replay=REPLAY), length=4), DISCRETE),

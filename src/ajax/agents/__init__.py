@@ -10,6 +10,7 @@ from ajax.core.errors import unknown_name
 MODULES = {
     "APG": "apg",
     "APO": "apo",
+    "ASAC": "asac",
     "AVG": "avg",
     "CrossQ": "crossq",
     "DQN": "dqn",
@@ -17,6 +18,7 @@ MODULES = {
     "PPO": "ppo",
     "PQN": "pqn",
     "REDQ": "redq",
+    "RVISAC": "rvi_sac",
     "SAC": "sac",
     "TD3": "td3",
 }

@@ -78,7 +78,7 @@ class Agent:
         if isinstance(action, Box) and "continuous" not in self.acts:
             raise SpaceError(
                 f"{name} needs discrete actions, and this environment's are a Box of shape {action.shape}."
-                " Agents for continuous actions: APG, APO, AVG, CrossQ, IQL, PPO, REDQ, SAC, TD3."
+                " Agents for continuous actions: APG, APO, ASAC, AVG, CrossQ, IQL, PPO, REDQ, RVISAC, SAC, TD3."
             )
 
     def sweep(self, **values: Sequence[float]) -> Sweep:

@@ -38,8 +38,8 @@ PHASE_BATCH_KEYS: dict[str, tuple[str, ...]] = {
 
 Leading axes: (n_envs,) in `act`, `execute`, `record` and `eval_act`; (time, n_envs) in `pretrain`; (time, episodes) in
 `eval_metrics`, with `extras["valid"]` 1 where a row is part of its episode; in `sample` and `reward` those that the
-loop works on, (batch,), (window, batch) for n-step agents, or in an on-policy `reward` (time, n_envs); in the phases of
-the update those that the agent has made of them, (batch,).
+loop works on, (batch,), (window, batch) for agents that sample windows, or in an on-policy `reward` (time, n_envs); in
+the phases of the update those that the agent has made of them, (batch,).
 
 `now.raw` and `next.raw` are observations as the environment gave them; `now.obs` and `next.obs` are what networks read,
 normalized where the run normalizes (raw in `record` and `sample`). Actions are in agent units. `reward` is in the

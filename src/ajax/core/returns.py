@@ -9,7 +9,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from ajax.core.records import Batch
+from ajax.core.records import Batch, Inputs
 
 
 def td_target(reward: jax.Array, discount: jax.Array, next_value: jax.Array) -> jax.Array:
@@ -139,3 +139,34 @@ def differential_gae(
     All arguments but the scalar `gain` and `lam` are (time, ...); returns the same shape.
     """
     return gae(reward - gain, value, next_value, terminated, truncated, 1.0, lam)
+
+
+def charge_resets(reward: jax.Array, terminated: jax.Array, cost: jax.Array | float) -> jax.Array:
+    """Rewards r - cost d of a task that goes on: one that terminated is reset, at a `cost` (Hisaki & Ono 2024).
+
+    `reward` and `terminated` have one shape, the result's; a time limit costs nothing.
+    """
+    return reward - cost * terminated
+
+
+def rvi_target(reward: jax.Array, reference: jax.Array, next_value: jax.Array) -> jax.Array:
+    """Targets r - f(Q) + V(s') of relative value iteration (Abounadi, Bertsekas & Borkar 2001; Hisaki & Ono 2024).
+
+    The scalar `reference`, f(Q), moves with Q by a constant, and becomes the gain. Nothing cuts the bootstrap: the task
+    goes on, by `after_resets` where it terminated. The others and the result have one shape.
+    """
+    return reward - reference + next_value
+
+
+def after_resets(windows: Batch) -> tuple[Batch, Inputs]:
+    """Windows of two steps (2, batch) as their first, and what the task goes on from after it, each (batch, ...).
+
+    That is what the step led to or, where it terminated, the first observation after the reset: what the window's
+    second step was taken at (Hisaki & Ono 2024, whose replay holds it in the place of the final observation).
+    """
+    first, then = (jax.tree.map(lambda x, i=i: x[i], windows) for i in range(2))
+
+    def choose(reset: jax.Array, led_to: jax.Array) -> jax.Array:
+        return jnp.where(first.terminated.reshape(-1, *[1] * (reset.ndim - 1)) > 0, reset, led_to)
+
+    return first, jax.tree.map(choose, then.now, first.next)

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from ajax.probing.oracle import Estimator, Target, collect, reachable, settle, target
+from ajax.probing.oracle import Estimator, Target, collect, reachable, refer, settle, target
 from ajax.probing.spec import Spec
 
 _Z = np.linspace(-8.0, 8.0, 1601)
@@ -62,7 +62,7 @@ class BoxSolution:
         mean, std: (S, D) of the Gaussian before tanh; std is 0 without one.
         entropy: (S,) nats, in agent units.
         temperature: weight of the entropy.
-        gain: reward per step, entropy included; episodes restart as in the Spec.
+        gain: reward per step, entropy included; episodes restart as in the Spec. With a reference, what that holds.
     """
 
     spec: Spec
@@ -143,6 +143,7 @@ def _solve(spec: Spec, e: Estimator, actor: Actor, temperature: float) -> BoxSol
     spec = dataclasses.replace(spec, quadratic=e.reward_scale * spec.quadratic)
     s, alive = spec.n_states, reachable(spec)
     zeros, table, differential = np.zeros((s, len(_bounds(spec)[0]))), target(spec, e), e.average and e.subtract_gain
+    leads_to = target(spec, dataclasses.replace(e, cut="reset", bootstrap="next")).weight if e.reference else None
     mean_reward = e.reward_scale * np.sum(spec.probability * spec.reward, -1)
     now = BoxSolution(spec, actor, table, np.zeros(s), zeros, zeros, zeros, np.zeros(s), temperature, 0.0)
     for _ in range(200):
@@ -152,10 +153,17 @@ def _solve(spec: Spec, e: Estimator, actor: Actor, temperature: float) -> BoxSol
         curves = np.array([_expected_quadratic(now, i) for i in range(s)])
         bonus = temperature * e.entropy * _entropies(now, actor.target_jacobian)
         visits = collect(spec, regions).visits
-        gain = float(visits @ (curves + bonus + np.sum(regions * mean_reward, -1)))
+        weight = np.einsum("sr,srt->st", regions, table.weight) * alive[:, None]
+        if leads_to is not None:
+            offset = (curves + bonus + np.sum(regions * table.offset, -1)) * alive
+            following = visits @ np.einsum("sr,srt->st", regions, leads_to)
+            span = np.sum(regions * table.span, -1) * alive * e.subtract_gain
+            v, gain = refer(weight, offset, span, following, e.reference)
+        else:
+            gain = float(visits @ (curves + bonus + np.sum(regions * mean_reward, -1)))
+            offset = (curves + bonus + np.sum(regions * (table.offset - gain * table.span * differential), -1)) * alive
+            v = settle(weight, offset, visits, differential)
         shifted = dataclasses.replace(table, offset=table.offset - gain * table.span * differential)
-        offset = (curves + bonus + np.sum(regions * shifted.offset, -1)) * alive
-        v = settle(np.einsum("sr,srt->st", regions, table.weight) * alive[:, None], offset, visits, differential)
         done = not np.all(np.isfinite(v)) or np.abs(v - now.v).max() < 1e-7
         now = dataclasses.replace(now, v=v, table=shifted, gain=gain)
         if done:

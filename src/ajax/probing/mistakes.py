@@ -144,6 +144,7 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "time limit taken as a termination": _estimator(_ENDS, cut="ended"),
     "bootstrap through terminations": _estimator(_ENDS, cut="never"),
+    "bootstrap dropped where the task is reset": _estimator(_ENDS, lambda e: e.cut == "reset", cut="terminated"),
     "bootstrap from the reset observation": _estimator(_ENDS, bootstrap="reset"),
     "bootstrap from the observation acted on": _estimator(_ENDS, bootstrap="current"),
     "normalizer skipped in the target": Mistake("where the next observation is normalized", _unnormalized),

@@ -38,7 +38,10 @@ class Estimator:
         forward: whether the lambda trace sums past instead of future errors (`backup="policy"` only).
         average: whether values are differential: the gain is subtracted from every reward, nothing discounted.
         subtract_gain: whether it really is.
-        cut: the bootstrap is dropped where the task terminated, where the episode ended at all, or never.
+        reference: where not 0, the gain is this times the mean value of what steps lead to, as relative value iteration
+            has it (`average` in a box only); it holds the values' constant.
+        cut: the bootstrap is dropped where the task terminated, where the episode ended at all, or never; under
+            `"reset"` a termination goes on from the first state of the next episode.
         bootstrap: where the time limit cut an episode, bootstrap from what the step led to (`"next"`), from the
             first observation of the next episode (`"reset"`), or from the one acted on (`"current"`).
         seen_as: (S,) the state that the bootstrap takes each state for (an unnormalised observation that looks like
@@ -63,7 +66,8 @@ class Estimator:
     forward: bool = False
     average: bool = False
     subtract_gain: bool = True
-    cut: Literal["terminated", "ended", "never"] = "terminated"
+    reference: float = 0.0
+    cut: Literal["terminated", "ended", "never", "reset"] = "terminated"
     bootstrap: Literal["next", "reset", "current"] = "next"
     seen_as: tuple[int, ...] | None = None
     dummy_rows: bool = False
@@ -154,6 +158,8 @@ def solve(spec: Spec, estimator: Estimator) -> Solution:
     e = estimator
     if e.lam and e.n != 1:
         raise RuntimeError(f"an estimator takes lambda or n steps, not both; got lam={e.lam}, n={e.n}")
+    if e.reference:
+        raise RuntimeError(f"a reference is for agents that act in a box; got reference={e.reference} without one")
     table = target(spec, e)
     policy, v = uniform_policy(spec) if e.policy is None else np.asarray(e.policy, float), None
     for _ in range(2000):
@@ -196,8 +202,8 @@ def target(spec: Spec, e: Estimator) -> Target:
     inside = (1 - struck) * onwards
     limit_row = onwards.sum(-1, keepdims=True) * np.eye(s)[:, None] if at_limit is None else onwards @ at_limit
     last = 0.0 if e.cut == "ended" else struck * limit_row
-    if e.cut == "never":
-        last = last + moves["ends"] @ looks
+    if e.cut in ("never", "reset"):
+        last = last + moves["ends"] @ (looks if e.cut == "never" else np.tile(spec.start, (s, 1)))
     gamma = 1.0 if e.average else e.gamma
     reward = e.reward_scale * np.sum(spec.probability * spec.reward, -1)
     pieces = [reward, np.ones_like(reward)]
@@ -280,6 +286,23 @@ def settle(weight: np.ndarray, offset: np.ndarray, visits: np.ndarray, different
         return np.linalg.solve(system, offset)
     v = np.linalg.lstsq(np.vstack([system, visits]), np.r_[offset, 0.0], rcond=None)[0]
     return v if differential and np.allclose(system @ v, offset, atol=1e-8) else np.full_like(offset, np.inf)
+
+
+def refer(
+    weight: np.ndarray, offset: np.ndarray, span: np.ndarray, following: np.ndarray, reference: float
+) -> tuple[np.ndarray, float]:
+    """Return V and the gain that `V <- V + rate (offset - gain * span + weight @ V - V)` settles at, for a small rate.
+
+    The gain is `reference` times the mean of V over `following` (S,), how often steps lead to each state.
+
+    Raises:
+        RuntimeError: it does not settle.
+    """
+    held = weight - reference * np.outer(span, following)
+    if np.linalg.eigvals(held).real.max() >= 1 - 1e-9:
+        raise RuntimeError(f"values do not settle under the reference {reference}")
+    v = np.linalg.solve(np.eye(len(offset)) - held, offset)
+    return v, float(reference * following @ v)
 
 
 def _forward_values(spec: Spec, e: Estimator, policy: np.ndarray) -> np.ndarray:

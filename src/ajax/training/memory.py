@@ -157,7 +157,8 @@ def check(agent: Any, is_offline: bool, extensions: tuple[Extension, ...]) -> No
     memory, name = memory_of(agent), type(agent).__name__
     if not agent.remembers and any(memories(agent)):
         raise CapabilityError(
-            f"{name} has no memory: leave it out of its torsos. APG, DQN, IQL, PPO, REDQ, SAC and TD3 can have one."
+            f"{name} has no memory: leave it out of its torsos. APG, ASAC, DQN, IQL, PPO, REDQ, SAC and TD3 can"
+            " have one."
         )
     if memory is None:
         return

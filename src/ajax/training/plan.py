@@ -79,7 +79,7 @@ class Plan:
         if self.offline and agent.loop != "off_policy":
             raise CapabilityError(
                 f"{agent.__name__} learns from what it collects itself, not from a dataset. Agents that learn from"
-                " one: CrossQ, DQN, IQL, REDQ, SAC, TD3."
+                " one: ASAC, CrossQ, DQN, IQL, REDQ, RVISAC, SAC, TD3."
             )
         if self.steps < self.steps_per_tick:
             raise ConfigError(

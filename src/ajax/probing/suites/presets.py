@@ -10,6 +10,7 @@ from typing import Any
 
 from ajax.agents.apg import APG
 from ajax.agents.apo import APO
+from ajax.agents.asac import ASAC
 from ajax.agents.avg import AVG
 from ajax.agents.crossq import CrossQ
 from ajax.agents.dqn import DQN
@@ -17,6 +18,7 @@ from ajax.agents.iql import IQL
 from ajax.agents.ppo import PPO
 from ajax.agents.pqn import PQN
 from ajax.agents.redq import REDQ
+from ajax.agents.rvi_sac import RVISAC
 from ajax.agents.sac import SAC
 from ajax.agents.td3 import TD3
 from ajax.buffers.replay import Replay
@@ -49,6 +51,16 @@ PRESETS: dict[str, Agent] = {
         value_constraint=0.1,  # at 1 the values' mean swings for long
         torso=SMALL,
         rollout=Rollout(n_envs=4, n_steps=32, n_epochs=4, n_minibatches=4),
+    ),
+    "ASAC": ASAC(
+        tau=0.05,
+        reset_cost=0.0,
+        learning_rate=DECAY,
+        actor_learning_rate=DECAY,
+        alpha=0.2,
+        alpha_learning_rate=None,
+        torso=SMOOTH,
+        replay=REPLAY,
     ),
     "AVG": AVG(gamma=0.7, learning_rate=DECAY, actor_learning_rate=DECAY, alpha=0.2, torso=SMOOTH),
     "CrossQ": CrossQ(
@@ -98,6 +110,18 @@ PRESETS: dict[str, Agent] = {
         torso=SMOOTH,
         replay=dataclasses.replace(REPLAY, updates=2),
     ),
+    "RVISAC": RVISAC(
+        tau=0.05,
+        reference_rate=0.05,
+        reference_scale=0.5,
+        target_reset_rate=1.0,  # so that resets cost nothing
+        learning_rate=DECAY,
+        actor_learning_rate=DECAY,
+        alpha=0.2,
+        alpha_learning_rate=None,
+        torso=SMOOTH,
+        replay=REPLAY,
+    ),
     "SAC": SAC(
         gamma=0.7,
         tau=0.05,
@@ -119,7 +143,7 @@ PRESETS: dict[str, Agent] = {
     ),
 }
 
-DIGEST = "5d91105196bf"
+DIGEST = "08c81ccecbac"
 
 
 def make(

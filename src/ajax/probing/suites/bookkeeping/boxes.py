@@ -1,4 +1,4 @@
-"""Bookkeeping with actions in a box: CrossQ, IQL, REDQ, SAC and TD3."""
+"""Bookkeeping with actions in a box: ASAC, CrossQ, IQL, REDQ, RVISAC, SAC and TD3."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def bookkeeping(agent: Agent, id: str, *own: Fact, critic: Fact = ONE_A_ROUND) -
 def found(result: Any, lane: int) -> dict[str, float]:
     """Return what one seed's run shows, by name of the fact."""
     run, others = result.run(lane), [i for i in range(len(result.seeds)) if i != lane]
-    nets = vars(run.agent)
+    nets = {name: net for name, net in vars(run.agent).items() if isinstance(net, Net)}
     targets = [nets[name] for name in ("target", "target_critic") if name in nets]
     actions = run.store.rows.action
     return {
@@ -114,6 +114,13 @@ def calls(net: Net) -> int:
 HALF = {"one update in two": UPDATES // 2}
 CASES = (
     bookkeeping(
+        make("ASAC", tau=1.0, alpha_learning_rate=DECAY).agent,
+        "p9-ASAC",
+        TARGET,
+        fact("actor updates", UPDATES, HALF),
+        fact("log_alpha updates", UPDATES, HALF),
+    ),
+    bookkeeping(
         make("CrossQ", alpha_learning_rate=DECAY).agent,
         "p9-CrossQ",
         fact("actor updates", UPDATES // 2, {"policy delay ignored": UPDATES}),
@@ -135,6 +142,15 @@ CASES = (
         fact("actor updates", UPDATES, {"policy delay ignored": 2 * UPDATES}),
         fact("log_alpha updates", UPDATES, {"policy delay ignored": 2 * UPDATES, "temperature not tuned": 0}),
         critic=fact("critic updates", 2 * UPDATES, {"learning in warm-up": 2 * ROWS, "one update a round": UPDATES}),
+    ),
+    bookkeeping(
+        make("RVISAC", tau=1.0, alpha_learning_rate=DECAY).agent,
+        "p9-RVISAC",
+        TARGET,
+        fact("actor updates", UPDATES, HALF),
+        fact("log_alpha updates", UPDATES, HALF),
+        fact("reset_critic updates", UPDATES, HALF),
+        fact("reset_cost updates", UPDATES, HALF),
     ),
     bookkeeping(
         make("SAC", tau=1.0, alpha_learning_rate=DECAY).agent,

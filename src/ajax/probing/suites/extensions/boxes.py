@@ -108,6 +108,7 @@ TRIED = "2000, the only budget tried; worst error of 64 seeds within half the to
 CERTIFIED = "1000, the only budget tried; worst error of 64 seeds within half the tolerance; cert 32/32"
 
 CASES = (
+    counts("ASAC"),
     actor("CrossQ", Calibrated(1_000, (0.054,), CERTIFIED)),
     counts("CrossQ"),
     target("IQL", Calibrated(1_000, (0.024,), CERTIFIED)),
@@ -122,6 +123,7 @@ CASES = (
     critic("AVG", Calibrated(2_000, (0.094,), TRIED)),
     actor("AVG", Calibrated(2_000, (0.02,), TRIED)),
     counts("AVG"),
+    counts("RVISAC"),
     target("SAC", Calibrated(1_000, (0.021,), CERTIFIED)),
     critic("SAC", Calibrated(1_000, (0.02,), CERTIFIED)),
     actor("SAC", Calibrated(1_000, (0.02,), CERTIFIED)),

@@ -259,6 +259,6 @@ def resume_case(name: str) -> Case:
 
 
 CASES = (
-    *(facts_case(name) for name in ("APG", "DQN", "IQL", "PPO", "REDQ", "SAC", "TD3")),
+    *(facts_case(name) for name in ("APG", "ASAC", "DQN", "IQL", "PPO", "REDQ", "SAC", "TD3")),
     *(resume_case(name) for name in ("DQN", "PPO")),
 )

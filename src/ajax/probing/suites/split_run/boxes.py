@@ -1,4 +1,6 @@
-"""Split runs with actions in a box: APG, AVG, CrossQ, REDQ and SAC with a tuned temperature, IQL and TD3."""
+"""Split runs with actions in a box: APG, ASAC, AVG, CrossQ, REDQ, RVISAC and SAC with a tuned
+temperature, IQL and TD3.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,12 @@ APG = make("APG", {"rollout.n_steps": 8, "learning_rate": Linear(start=3e-3, end
 
 CASES = (
     split_case("p4-APG", "APG, split run", APG, SLOPING, 192),
+    split_case("p4-ASAC", "ASAC, split run", make("ASAC", SHORT, alpha_learning_rate=DECAY).agent, WALK, STEPS),
     split_case("p4-AVG", "AVG, split run", make("AVG").agent, WALK, STEPS),
     split_case("p4-CrossQ", "CrossQ, split run", make("CrossQ", SHORT, alpha_learning_rate=DECAY).agent, WALK, STEPS),
     split_case("p4-IQL", "IQL, split run", IQL, WALK, STEPS),
     split_case("p4-REDQ", "REDQ, split run", REDQ, WALK, STEPS),
+    split_case("p4-RVISAC", "RVISAC, split run", make("RVISAC", SHORT, alpha_learning_rate=DECAY).agent, WALK, STEPS),
     split_case("p4-SAC", "SAC, split run", make("SAC", SHORT, alpha_learning_rate=DECAY).agent, WALK, STEPS),
     split_case("p4-TD3", "TD3, split run", make("TD3", SHORT).agent, WALK, STEPS),
 )
