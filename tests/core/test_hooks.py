@@ -32,6 +32,14 @@ class Affine(Extension):
 
 
 @config
+class AffineRows(Affine):
+    """The same of a sample's rewards."""
+
+    def sample(self, batch, view):
+        return batch.replace(reward=self.scale * batch.reward + self.shift)
+
+
+@config
 class Counter(Extension):
     """Counts updates, and remembers its key's bits."""
 
@@ -68,6 +76,13 @@ def test_targets_fold_in_order():
     target = jnp.array([1.0, 5.0])
     np.testing.assert_array_equal(hooks(double, add).on_target(target, None, BATCH), [5.0, 13.0])
     np.testing.assert_array_equal(hooks(add, double).on_target(target, None, BATCH), [8.0, 16.0])
+
+
+def test_batches_fold_in_order():
+    double, add = AffineRows(scale=2.0), AffineRows(shift=3.0)
+    b = BATCH.replace(reward=jnp.array([1.0, 5.0]))
+    np.testing.assert_array_equal(hooks(double, add).sample(None, b).reward, [5.0, 13.0])
+    np.testing.assert_array_equal(hooks(add, double).sample(None, b).reward, [8.0, 16.0])
 
 
 def test_no_gradient_flows_through_a_target():

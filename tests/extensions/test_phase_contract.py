@@ -99,12 +99,13 @@ class Named(Hooks):
         return super()._views(phase, state, batch, net, target)
 
 
-def moments(agent: Any, spec: Any, extension: type[Pull]) -> tuple[dict[str, Any], dict[str, Any], dict[str, set[str]]]:
-    """Adam's first moment of each network after one update with the term and without, and what each loss was given."""
+def moments(agent: Any, spec: Any, extension: type[Pull]) -> tuple[list[dict[str, Any]], dict[str, set[str]]]:
+    """Each network's parameters, and Adam's first moment of it after one update with the term and without; and what
+    each loss was given."""
     named: dict[str, set[str]] = {}
 
     @jax.jit
-    def update(agent: Any, weight: Any) -> dict[str, Any]:
+    def update(agent: Any, weight: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         state, b = agent.init(spec, jax.random.key(0)), replayed(agent, spec)
         if agent.loop == "on_policy":
             action, extras = agent.act(state, b.now, KEY, clock(), True)
@@ -115,9 +116,11 @@ def moments(agent: Any, spec: Any, extension: type[Pull]) -> tuple[dict[str, Any
         trained = {name: net for name, net in nets.items() if isinstance(net, Net) and jax.tree.leaves(net.opt)}
         for phase, net in hooks.nets.items():
             named[phase] = {name for name in trained if trained[name].module == net.module}
-        return {name: optax.tree.get(net.opt, "mu") for name, net in trained.items()}
+        first = {name: getattr(state, name).params for name in trained}
+        return first, {name: optax.tree.get(net.opt, "mu") for name, net in trained.items()}
 
-    return update(agent, jnp.float32(1.0)), update(agent, jnp.float32(0.0)), named
+    (params, with_term), (_, without) = update(agent, jnp.float32(1.0)), update(agent, jnp.float32(0.0))
+    return [params, with_term, without], named
 
 
 LOSSES = {"critic_loss": PullCritic, "actor_loss": PullActor}
@@ -134,7 +137,7 @@ def test_a_loss_term_moves_the_network_it_names_and_that_one_only(name, phase):
     once = {path: 1 for path in ("policy_delay", "n_step") if path in paths(agent)}
     limit = {path: 1e9 for path in paths(agent) if path.endswith("max_grad_norm")}
     agent = assign(agent, still | once | limit)
-    with_term, without, named = moments(agent, spec, LOSSES[phase])
+    (params, with_term, without), named = moments(agent, spec, LOSSES[phase])
     moved = {
         net
         for net in with_term
@@ -144,3 +147,6 @@ def test_a_loss_term_moves_the_network_it_names_and_that_one_only(name, phase):
         )
     }
     assert moved == named[phase] and len(moved) == 1
+    (net,) = moved
+    added = jax.tree.map(lambda a, b, p: ((a - b) * p).sum(), with_term[net], without[net], params[net])
+    assert sum(map(float, jax.tree.leaves(added))) > 0, "the term is subtracted"  # its gradient is twice the parameters

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 # in the repository that faults are planted in
 CATALOGUE, TESTS, EQUIVALENT = Path("tests/probing/faults"), "tests/probing", Path("tests/probing/equivalent.json")
-# tests of every agent, whose parameter is its name
+# tests of every agent
 COMMON = (
-    "agents/test_keys.py::test_every_network_of_another_seed_is_another",
-    "agents/test_keys.py::test_exploration_draws_from_the_key_and_evaluation_does_not",
+    "agents/test_keys.py::test_every_network_of_another_seed_is_another[{}]",
+    "agents/test_keys.py::test_exploration_draws_from_the_key_and_evaluation_does_not[{}]",
+    "extensions/test_phase_contract.py::test_a_loss_term_moves_the_network_it_names_and_that_one_only[{}-critic_loss]",
+    "extensions/test_phase_contract.py::test_a_loss_term_moves_the_network_it_names_and_that_one_only[{}-actor_loss]",
 )
 
 
@@ -278,7 +280,7 @@ def _stages(agent: str, root: Path) -> list[Stage]:
         ]
 
     def unit(mutation: Mutation) -> list[str]:
-        return [f"agents/{agent}", *(f"{test}[{agent}]" for test in COMMON)]
+        return [f"agents/{agent}", *(test.format(agent) for test in COMMON)]
 
     return [Stage("core", core), Stage(f"{agent}-unit", unit), Stage(f"{agent}-probes", probes)]
 

@@ -93,6 +93,13 @@ def test_each_critic_is_moved_by_its_own_error():
     np.testing.assert_allclose(layers["Dense_0"]["bias"][:, 0], [2 * (1 - 4.6), 2 * (7 - 4.6)], rtol=1e-4)
 
 
+def test_the_loss_is_a_mean_over_rows_and_a_sum_over_critics():
+    two = transitions(2, [0, 0], [[0.2]] * 2, [1.0] * 2, [1, 1])
+    _, metrics, _ = step(AGENT, state(online=[[1.0, 0.0, 0.0], [7.0, 0.0, 0.0]]), two, clock(), KEY)
+    assert float(metrics["critic_loss"]) == pytest.approx((1 - 4.6) ** 2 + (7 - 4.6) ** 2, rel=1e-5)
+    assert float(metrics["q"]) == pytest.approx((1.0 + 7.0) / 2)
+
+
 def test_the_actor_and_the_targets_move_every_second_update():
     agent = dataclasses.replace(AGENT, torso=SMALL)
     s = first(agent, SPEC)
@@ -110,7 +117,7 @@ def test_the_delay_is_the_one_asked_for(delay):
     s = first(agent, SPEC)
     for update in range(6):
         s, _, _ = step(agent, s, random_batch(SPEC, 8, update), clock(update), KEY)
-    assert (steps_taken(s.critic), steps_taken(s.actor)) == (6, 6 // delay)
+        assert (steps_taken(s.critic), steps_taken(s.actor)) == (update + 1, (update + 1) // delay)
 
 
 def test_targets_move_a_share_tau_towards_the_networks_after_their_step():
@@ -146,12 +153,18 @@ def test_behavior_cloning_pulls_to_the_data():
 def test_behavior_cloning_weighs_the_value_by_its_size():
     """-lambda mean Q + mean (mu - a)^2 with lambda = alpha / mean |Q|; the critic is read after its own step."""
     agent = dataclasses.replace(AGENT, bc_alpha=2.5, learning_rate=1e-12)
-    online = [[-4.0, 2.0, 0.0], [0.0, 0.0, 0.0]]
+    online = [[-4.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
     b = transitions(2, [0, 1], [[0.5], [-0.1]], [0.0, 0.0], [1, 1], [1, 1])
     _, metrics, _ = step(agent, state(agent, online=online), b, clock(update=1), KEY)
-    # mu = 0, Q = (-4, 2): mean Q = -1, mean |Q| = 3; without the absolute value the weight would be -2.5
+    # mu = 0, Q = (-4, 1): mean Q = -1.5, mean |Q| = 2.5; without the absolute value the weight would be -5 / 3
     loss = float(metrics["actor_loss"]) / agent.policy_delay  # an actor step stands for all updates of its delay
-    assert loss == pytest.approx(2.5 / 3 * 1.0 + (0.25 + 0.01) / 2, rel=1e-4)
+    assert loss == pytest.approx(2.5 / 2.5 * 1.5 + (0.25 + 0.01) / 2, rel=1e-4)
+
+
+def test_the_size_of_the_value_is_a_weight_and_not_climbed_itself():
+    agent = dataclasses.replace(AGENT, bc_alpha=2.5)
+    # where all Q are above 0, Q / |Q| is 1 whatever the action; the data's action is the policy's own
+    assert moved(agent, [[3.0, 3.0, 1.0]] * 2, action=0.0)[0] > 0
 
 
 def test_acting_adds_noise_within_the_box_and_evaluation_none():
@@ -170,3 +183,10 @@ def test_the_first_state():
     assert s.target_actor.opt == () and s.target_critic.opt == ()
     q = AGENT.q(s, states([0, 1], 2), jnp.zeros((2, 1)))
     assert q.shape == (2, 2) and (q[0] != q[1]).all()
+
+
+def test_values_are_read_from_the_critics_asked_for():
+    s = state(online=[[1.0, 0.0, 0.0], [7.0, 0.0, 0.0]])
+    x, a = states([0, 1], 2), jnp.array([[0.5], [0.5]])
+    np.testing.assert_allclose(AGENT.q(s, x, a), [[1.0, 0.0], [7.0, 0.0]], atol=1e-6)
+    np.testing.assert_allclose(AGENT.target_q(s, x, a), [[1.0, 4.0], [-0.5, 4.5]], atol=1e-6)
