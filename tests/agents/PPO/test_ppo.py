@@ -144,6 +144,23 @@ def test_the_value_is_regressed_on_its_target():
     assert float(metrics["value_loss"]) == pytest.approx(2.0) and y.tolist() == [5.0]
 
 
+def test_what_is_reported_is_a_mean_over_rows():
+    b = minibatch([1.5, 1.0], [2.0, -1.0], target_value=5.0)
+    _, metrics, _ = step(AGENT, state((3.0, 0.0, 0.0)), b, clock(), KEY)
+    expected = {
+        "policy_loss": -(1.2 * 2.0 - 1.0) / 2,
+        "value_loss": 2.0,
+        "entropy": np.log(2.0),
+        "approx_kl": (0.5 - np.log(1.5)) / 2,
+        "clip_fraction": 0.5,
+    }
+    assert {name: float(x) for name, x in metrics.items()} == pytest.approx(expected, rel=1e-4)
+
+
+def test_values_are_read_from_the_network():
+    np.testing.assert_allclose(AGENT.v(state((3.0, 1.0, 0.0)), states([0, 1], 3)), [3.0, 1.0], rtol=1e-6)
+
+
 def test_the_advantage_does_not_move_the_value():
     after, _, _ = step(AGENT, state(), minibatch([1.0, 1.0], [5.0, -2.0]), clock(), KEY)
     assert all((leaf == 0).all() for leaf in jax.tree.leaves(gradient(after.net)["value"]))

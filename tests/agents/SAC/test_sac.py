@@ -78,6 +78,22 @@ def test_each_critic_is_moved_by_its_own_error():
     np.testing.assert_allclose(layers["Dense_0"]["kernel"][:, 0], [[0.0, -4.0], [0.0, 2.0]], rtol=1e-5)
 
 
+def test_what_is_reported_is_a_mean_over_rows():
+    agent = dataclasses.replace(AGENT, learning_rate=1e-9)
+    s = discrete(online=[[[0.0, 1.0], [0.0, 0.0]], [[0.0, 7.0], [0.0, 0.0]]])
+    _, metrics, _ = step(agent, s, transitions(2, [0, 0], [1, 1], [5.0, 5.0], [1, 1], [1, 1]), clock(), KEY)
+    soft = 0.5 * 0.0 + 0.5 * 1.0 + 0.5 * math.log(2)  # of the smaller critic, pi = (1/2, 1/2), alpha = 1/2
+    expected = {"critic_loss": 0.5 * (4**2 + 2**2), "q": 4.0, "actor_loss": -soft, "entropy": math.log(2), "alpha": 0.5}
+    assert {name: float(x) for name, x in metrics.items()} == pytest.approx(expected, rel=1e-5)
+
+
+def test_values_are_read_from_the_critics_asked_for():
+    s = discrete(online=[[[0.0, 1.0], [0.0, 0.0]], [[0.0, 7.0], [0.0, 0.0]]])
+    np.testing.assert_allclose(AGENT.q(s, states([0, 1], 2), jnp.array([1, 1])), [[1.0, 0.0], [7.0, 0.0]], atol=1e-6)
+    read = AGENT.target_q(s, states([0, 1], 2), jnp.array([1, 1]))
+    np.testing.assert_allclose(read, [[0.0, 4.0], [0.0, 2.0]], atol=1e-6)
+
+
 TEMPERATURE = [(BOX, -2.0), (DISCRETE, 0.98 * math.log(2))]
 
 
