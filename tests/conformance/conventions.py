@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+import ajax.agents.crossq
 import ajax.agents.ppo
 import ajax.agents.pqn
 import ajax.agents.redq
@@ -42,7 +43,7 @@ REASONS = {
         " near the edges of the box; Ajax writes the same term so that it can't overflow."
     ),
     "linear_log_alpha": (
-        "The temperature losses of Stable-Baselines3, of SAC's authors and of REDQ's multiply log alpha; Ajax's alpha,"
+        "The temperature losses of Stable-Baselines3, SBX, SAC's authors and REDQ's multiply log alpha; Ajax's alpha,"
         " as eq. 18 of the paper reads. Same fixed point, another speed: the gradients differ by the factor alpha."
     ),
     "early_actor": (
@@ -129,7 +130,7 @@ def linear_log_alpha() -> contextlib.AbstractContextManager:
         return step
 
     patches = contextlib.ExitStack()
-    for module in (ajax.agents.redq, ajax.agents.sac):
+    for module in (ajax.agents.crossq, ajax.agents.redq, ajax.agents.sac):
         patches.enter_context(mock.patch.object(module, "descend", linear(module.descend)))
     return patches
 

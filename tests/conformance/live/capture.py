@@ -131,7 +131,7 @@ class TorchOriginal(Original):
     def in_float64(self) -> None:
         """Parameters and moments in place."""
         for tensor in self.params.values():
-            tensor.data = tensor.data.double()
+            tensor.data, tensor.grad = tensor.data.double(), None
         for optimizer in self.optimizers.values():
             for moments in optimizer.state.values():
                 for name in ("exp_avg", "exp_avg_sq"):
@@ -170,7 +170,7 @@ def _array(name: str, tensor: torch.Tensor) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def answers(owner: Any, name: str, draw: Callable[..., torch.Tensor], draws: list[torch.Tensor]) -> Iterator[None]:
+def answers(owner: Any, name: str, draw: Callable[..., Any], draws: list[Any]) -> Iterator[None]:
     """Let `owner.name`, which draws random numbers, use these instead, one after another.
 
     Args:
@@ -183,7 +183,7 @@ def answers(owner: Any, name: str, draw: Callable[..., torch.Tensor], draws: lis
     """
     left = list(draws)
 
-    def answer(*args: Any, **kwargs: Any) -> torch.Tensor:
+    def answer(*args: Any, **kwargs: Any) -> Any:
         assert left, f"{name}: a draw that was not expected"
         return draw(left.pop(0), *args, **kwargs)
 
