@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from ajax.agents.rvi_sac import RVISAC as RVISAC
     from ajax.agents.sac import SAC as SAC
     from ajax.agents.td3 import TD3 as TD3
+    from ajax.agents.udrl import UDRL as UDRL
     from ajax.buffers.dataset import Dataset as Dataset
+    from ajax.buffers.episodes import Episodes as Episodes
     from ajax.buffers.replay import Replay as Replay
     from ajax.buffers.rollout import Rollout as Rollout
     from ajax.core.config import config as config
@@ -71,6 +73,8 @@ _HOMES = {
     "RVISAC": "ajax.agents.rvi_sac",
     "SAC": "ajax.agents.sac",
     "TD3": "ajax.agents.td3",
+    "UDRL": "ajax.agents.udrl",
+    "Episodes": "ajax.buffers.episodes",
     "Replay": "ajax.buffers.replay",
     "Rollout": "ajax.buffers.rollout",
     "Cosine": "ajax.core.schedules",

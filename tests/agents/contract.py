@@ -40,6 +40,8 @@ NORMALIZED = {"normalize_observations": True, "normalize_rewards": True, "reward
 SMALL = {
     "torso.widths": (8,),
     "replay.capacity": 64,
+    "replay.last_few": 8,
+    "replay.max_length": 8,
     "replay.batch_size": 8,
     "replay.warmup": 8,
     "replay.n_envs": 2,

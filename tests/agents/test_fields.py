@@ -27,6 +27,7 @@ from ajax.agents.redq import REDQ
 from ajax.agents.rvi_sac import RVISAC
 from ajax.agents.sac import SAC
 from ajax.agents.td3 import TD3
+from ajax.agents.udrl import UDRL
 from ajax.core.config import assign, paths
 from ajax.core.records import Batch, Net, Spec
 from ajax.core.schedules import Cosine
@@ -53,6 +54,7 @@ SUBJECTS: dict[str, tuple[Any, Spec]] = {
     "RVISAC": (RVISAC(target_entropy=-1.0, alpha=0.5, target_reset_rate=1e-6, torso=SMALL), BOX),
     "SAC": (SAC(target_entropy=-1.0, alpha=0.5, torso=SMALL), BOX),
     "TD3": (TD3(bc_alpha=2.5, torso=SMALL), BOX),
+    "UDRL": (UDRL(torso=SMALL), BOX),
 }
 
 NEW_STRUCTURE: dict[str, Any] = {
@@ -258,6 +260,7 @@ STEPS_OF: dict[tuple[str, str], set[str]] = {
     ("SAC", "alpha_learning_rate"): {"log_alpha"},
     ("TD3", "learning_rate"): {"critic"},
     ("TD3", "actor_learning_rate"): {"actor"},
+    ("UDRL", "learning_rate"): {"behavior"},
 }
 """Every learning rate, and the networks whose step it sets."""
 

@@ -30,6 +30,7 @@ OF_THE_LOOP = {
     "replay.n_envs": 3,
     "replay.steps": 2,
     "replay.updates": 2,
+    "replay.trailing": False,
     "rollout.n_envs": 4,
     "rollout.n_epochs": 2,
     "rollout.n_minibatches": 4,
@@ -66,6 +67,8 @@ NO_OPTION = {
     "replay.capacity": "a size",
     "replay.batch_size": "a size",
     "replay.warmup": "a size",
+    "replay.max_length": "a size",
+    "replay.last_few": "a size",
     "rollout.n_steps": "a size",
 }
 """What is not switched, and why."""

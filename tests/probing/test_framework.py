@@ -78,6 +78,7 @@ WITHOUT = {
         (agent, "action_box"): "not certified yet"
         for agent in ("APO", "ASAC", "AVG", "CrossQ", "IQL", "REDQ", "RVISAC")
     },
+    **{("UDRL", module): "not certified yet" for module in ("value_chains", "episode_ends", "action_box")},
 }
 """Agent and module: why the agent has no case there."""
 

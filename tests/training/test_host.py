@@ -8,7 +8,18 @@ import pytest
 from gymnasium import spaces
 
 from ajax import DQN, PPO, SAC, TD3, Dataset, load, resume
-from tests.training.tiny import REPLAY, TINY_DQN, TINY_PPO, TINY_SAC, TINY_TD3, TORSO, assert_same_runs, leaves, train
+from tests.training.tiny import (
+    REPLAY,
+    TINY_DQN,
+    TINY_PPO,
+    TINY_SAC,
+    TINY_TD3,
+    TINY_UDRL,
+    TORSO,
+    assert_same_runs,
+    leaves,
+    train,
+)
 
 
 class Sign(gymnasium.Env):
@@ -48,6 +59,7 @@ CASES = {
     "SAC": (TINY_SAC, "gymnasium:Pendulum-v1"),
     "TD3": (TINY_TD3, "gymnasium:Pendulum-v1"),
     "DQN dict": (TINY_DQN, "tests/Sign-v0"),
+    "UDRL": (TINY_UDRL, "tests/Sign-v0"),
 }
 FAST = ("PPO continuous", "TD3", "DQN dict")
 SHORT = {"steps": 32, "episode_length": 12}

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ajax import DQN, PPO, SAC, TD3, Linear, Replay, Result, Rollout, Torso
+from ajax import DQN, PPO, SAC, TD3, UDRL, Episodes, Linear, Replay, Result, Rollout, Torso
 from tests.environments.identity_env import IdentityEnv
 
 TORSO = Torso(widths=(8,))
@@ -24,6 +24,12 @@ TINY_DQN = DQN(torso=TORSO, n_step=2, epsilon=Linear(start=1.0, end=0.1), target
 """2 environment steps and 1 gradient step a tick, after 4 ticks of warm-up; so the next two."""
 TINY_SAC = SAC(torso=TORSO, replay=REPLAY)
 TINY_TD3 = TD3(torso=TORSO, replay=REPLAY)
+TINY_UDRL = UDRL(
+    torso=TORSO,
+    learning_rate=Linear(start=1e-2, end=0.0),
+    replay=Episodes(capacity=8, max_length=500, last_few=3, batch_size=4, warmup=8, n_envs=2, steps=4, updates=2),
+)
+"""8 environment steps and 2 gradient steps a tick, after a tick of warm-up."""
 
 DISCRETE, CONTINUOUS = IdentityEnv(), IdentityEnv(continuous=True)
 
@@ -32,6 +38,7 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "DQN": (TINY_DQN, DISCRETE, {}),
     "SAC": (TINY_SAC, CONTINUOUS, {"normalize_observations": True}),
     "TD3": (TINY_TD3, CONTINUOUS, {}),
+    "UDRL": (TINY_UDRL, DISCRETE, {"normalize_observations": True, "normalize_rewards": True}),
 }
 """Name: agent, environment, options of training. Between them every loop, schedules, n-step windows, normalization."""
 

@@ -21,6 +21,7 @@ MODULES = {
     "RVISAC": "rvi_sac",
     "SAC": "sac",
     "TD3": "td3",
+    "UDRL": "udrl",
 }
 """Every exported agent, and the file of this package that holds it."""
 

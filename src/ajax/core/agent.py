@@ -20,8 +20,8 @@ class Agent:
     """Base of every agent: a `config` with the methods below. Instances are immutable and hold no run's state.
 
     Class attributes:
-        loop: how the agent meets its experience: `"off_policy"` (it has a `replay` field) or `"on_policy"`
-            (it has a `rollout` field).
+        loop: how the agent meets its experience: `"off_policy"` (it has a `replay` field, a `Replay`), `"on_policy"`
+            (it has a `rollout` field) or `"episodic"` (it has a `replay` field, an `Episodes`, and follows commands).
         acts: the kinds of action it takes.
         folds: the phases of extensions that its update folds.
         remembers: whether its networks may have a memory.
@@ -30,7 +30,7 @@ class Agent:
         actor, critic: names of the fields of its state that hold its policy's and its values' networks; "" for none.
     """
 
-    loop: ClassVar[Literal["off_policy", "on_policy"]]
+    loop: ClassVar[Literal["off_policy", "on_policy", "episodic"]]
     acts: ClassVar[tuple[Literal["discrete", "continuous"], ...]]
     remembers: ClassVar[bool] = True
     through_env: ClassVar[bool] = False
@@ -73,12 +73,12 @@ class Agent:
         if isinstance(action, Discrete) and "discrete" not in self.acts:
             raise SpaceError(
                 f"{name} needs continuous actions (a Box), and this environment's are {action}."
-                " Agents for discrete actions: APO, DQN, PPO, PQN, SAC."
+                " Agents for discrete actions: APO, DQN, PPO, PQN, SAC, UDRL."
             )
         if isinstance(action, Box) and "continuous" not in self.acts:
             raise SpaceError(
                 f"{name} needs discrete actions, and this environment's are a Box of shape {action.shape}."
-                " Agents for continuous actions: APG, APO, ASAC, AVG, CrossQ, IQL, PPO, REDQ, RVISAC, SAC, TD3."
+                " Agents for continuous actions: APG, APO, ASAC, AVG, CrossQ, IQL, PPO, REDQ, RVISAC, SAC, TD3, UDRL."
             )
 
     def sweep(self, **values: Sequence[float]) -> Sweep:

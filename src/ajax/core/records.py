@@ -31,6 +31,8 @@ class Inputs(struct.PyTreeNode):
         carry: by network, what its memory held at the start of the stream (sequences, ...); a network that is not in
             it held nothing.
         before: the stream, (time, sequences, ...); None: the rows follow `carry` at once.
+        command: the return asked for, and the steps to earn it in (batch, 2), for agents that follow commands; the
+            return is in units of the rewards' deviation where a run normalizes them.
     """
 
     obs: jax.Array
@@ -38,6 +40,7 @@ class Inputs(struct.PyTreeNode):
     reset: jax.Array | None = None
     carry: dict[str, Any] | None = None
     before: Inputs | None = None
+    command: jax.Array | None = None
 
     @property
     def raw(self) -> jax.Array:

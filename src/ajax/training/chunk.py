@@ -14,12 +14,12 @@ from ajax.core.errors import EnvironmentFault
 from ajax.core.keys import stream
 from ajax.core.records import Array, Batch, Clock
 from ajax.core.spaces import to_box
-from ajax.training import memory, normalise, off_policy, offline, on_policy, slopes
+from ajax.training import commands, episodic, memory, normalise, off_policy, offline, on_policy, slopes
 from ajax.training.collect import transition, uniform
 from ajax.training.run import Finished, Run, Task
 from ajax.training.stage import Stage
 
-LOOPS: dict[str, ModuleType] = {"off_policy": off_policy, "on_policy": on_policy}
+LOOPS: dict[str, ModuleType] = {"off_policy": off_policy, "on_policy": on_policy, "episodic": episodic}
 """An agent's `loop`: the module whose `tick` runs it, where there is an environment to step."""
 
 NEVER = jnp.iinfo(jnp.int32).max
@@ -98,6 +98,7 @@ def begin(agent: Any, task: Task, key: jax.Array) -> tuple[Run, Sanity]:
         episode_length=jnp.zeros(task.n_envs),
         each=each_of(agent, task, task.n_envs),
         carry=carry,
+        commands=commands.of(agent, task.n_envs),
     )
     run = run.replace(store=empty_store(agent, task, run, row))
     steerable = slopes.steerable(task, keys, env, action) if agent.through_env else jnp.array(True)

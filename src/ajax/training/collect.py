@@ -11,7 +11,7 @@ from flax import struct
 from ajax.core.keys import stream
 from ajax.core.records import Array, Batch, Clock, Inputs
 from ajax.core.spaces import Discrete, to_box
-from ajax.training import memory, normalise
+from ajax.training import commands, memory, normalise
 from ajax.training.run import Finished, Run, Task
 from ajax.training.stage import Stage
 
@@ -74,7 +74,8 @@ def interact(
     Returns:
         The run, the raw transitions (n_envs, ...), and the episodes that ended.
     """
-    x = memory.recall(run, normalise.inputs(run.statistics, run.obs, task.watched))
+    run = run.replace(commands=commands.renewed(run.commands, run.episode_length, stream(keys.act, "command")))
+    x = sees(run, task)
     if learn:
         action, extras = agent.act(run.agent, x, keys.act, clock, True)
     else:
@@ -93,6 +94,13 @@ def interact(
     run, finished = count_episodes(run, row.reward, ended)
     env, obs = restart(task, keys.reset, ended, env, out.obs)
     return run.replace(env=env, obs=obs, each=stage.each, carry=carry), row, finished
+
+
+def sees(run: Run, task: Task) -> Inputs:
+    """What networks read before a step: the observation, what they remember and what they are asked for."""
+    x = memory.recall(run, normalise.inputs(run.statistics, run.obs, task.watched))
+    first = run.commands.first if isinstance(run.commands, commands.Commands) else None
+    return commands.told(x, run.statistics, first, run.episode_return, run.episode_length)
 
 
 def transition(obs, action, reward, terminated, truncated, next_obs, extras) -> Batch:

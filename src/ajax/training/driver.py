@@ -18,7 +18,7 @@ from ajax.environments.wrappers import ActionRepeat, FlattenObservation, TimeLim
 from ajax.logging import checkpoint
 from ajax.logging.backends import Logger
 from ajax.logging.folder import RunFolder, read_config
-from ajax.training import memory, slopes
+from ajax.training import episodic, memory, slopes
 from ajax.training.chunk import loop_of
 from ajax.training.evaluate import Evaluation
 from ajax.training.host import HostLanes
@@ -242,6 +242,8 @@ def make_task(plan: Plan, env: Any, dataset: Dataset | None = None) -> Task:
     slopes.check(agent, env)
     check_extensions(agent, plan.extensions, loop_of(agent, plan.offline).FOLDS)
     memory.check(agent, plan.offline, plan.extensions)
+    if agent.loop == "episodic":
+        episodic.check(agent, env)
     task = task.replace(extensions=tuple(extension.bind(task.spec) for extension in plan.extensions))
     return task if dataset is None else task.replace(dataset=dataset.store(task.spec))
 

@@ -20,6 +20,7 @@ from ajax.core.spaces import to_box
 from ajax.training import normalise
 from ajax.training.chunk import each_of
 from ajax.training.collect import transition
+from ajax.training.commands import to_follow, told
 from ajax.training.memory import Carry, nothing, remember
 from ajax.training.run import Run, Task
 from ajax.training.stage import Stage, add_names
@@ -27,8 +28,13 @@ from ajax.training.stage import Stage, add_names
 EXPERT_RETURN = "expert_return"
 """The metric that an extension's `rival` is reported as."""
 
-Policy = Callable[[jax.Array, jax.Array, Any, jax.Array], tuple[jax.Array, jax.Array, Any]]
-"""(key, raw observations, memory, elapsed) to actions in agent units, those executed, and the memory after them."""
+Policy = Callable[[jax.Array, jax.Array, Any, jax.Array, jax.Array], tuple[jax.Array, jax.Array, Any]]
+"""(key, raw observations, memory, elapsed, earned) to actions in agent units, those executed, and the memory after.
+
+`earned` is the sum of each episode's rewards in its `elapsed` steps."""
+
+Kept = tuple[tuple, Carry, jax.Array | None]
+"""What extensions and the networks' memories keep of each episode, and what it was asked for at its start."""
 
 
 class Evaluation(struct.PyTreeNode):
@@ -70,27 +76,28 @@ def greedy(agent: Any, task: Task, run: Run) -> Policy:
     """The agent's greedy policy, with what extensions make of its actions."""
     clock = Clock.start()
 
-    def policy(key: jax.Array, obs: jax.Array, kept: tuple[tuple, Carry], elapsed: jax.Array):
-        each, carry = kept
+    def policy(key: jax.Array, obs: jax.Array, kept: Kept, elapsed: jax.Array, earned: jax.Array):
+        each, carry, first = kept
         x = normalise.inputs(run.statistics, obs, task.watched).replace(carry=carry or None)
+        x = told(x, run.statistics, first, earned, elapsed)
         action, _ = agent.act(run.agent, x, stream(key, "act"), clock, False)
         stage = Stage(agent, task, run, clock, key, each, elapsed)
         action = stage.act("eval_act", x, action)
         executed = stage.act("execute", x, action)
-        return action, executed, (stage.each, remember(agent, run.agent, x))
+        return action, executed, (stage.each, remember(agent, run.agent, x), first)
 
     return policy
 
 
-def start_of(agent: Any, task: Task, run: Run, n: int) -> tuple[tuple, Carry]:
-    """What extensions and the networks' memories keep of `n` episodes that start."""
-    return each_of(agent, task, n), nothing(agent, run.agent, n)
+def start_of(agent: Any, task: Task, run: Run, n: int) -> Kept:
+    """What is kept of `n` episodes that start."""
+    return each_of(agent, task, n), nothing(agent, run.agent, n), to_follow(run.commands, n)
 
 
 def follow(task: Task, expert: Expert) -> Policy:
     """An expert's policy."""
 
-    def policy(key: jax.Array, obs: jax.Array, memory: Any, elapsed: jax.Array):
+    def policy(key: jax.Array, obs: jax.Array, memory: Any, elapsed: jax.Array, earned: jax.Array):
         action, memory = advise(expert, task.spec.action, memory, obs, stream(key, "act"), elapsed)
         return action, action, memory
 
@@ -111,7 +118,7 @@ def play(
         env, obs, memory, so_far, t = carry
         key_t = jax.random.fold_in(key, t)
         elapsed = jnp.full(episodes, t, jnp.float32)
-        action, executed, memory = policy(key_t, obs, memory, elapsed)
+        action, executed, memory = policy(key_t, obs, memory, elapsed, so_far.returns)
         keys = jax.random.split(stream(key_t, "step"), episodes)
         env, out = jax.vmap(task.env.step)(keys, env, to_box(task.env.action_space, executed))
         valid = {"valid": 1.0 - so_far.finished.astype(jnp.float32)}

@@ -17,14 +17,15 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from ajax.buffers import episodes
 from ajax.core.expert import Expert, advise, memories
 from ajax.core.keys import seed_key, stream
 from ajax.core.records import Array, Batch, Clock, Inputs
 from ajax.core.spaces import Space, to_box
 from ajax.environments.gymnasium import GymnasiumVector
-from ajax.training import normalise, off_policy
+from ajax.training import commands, normalise
 from ajax.training.chunk import NEVER, Report, Sanity, each_of, empty_store, finite, loop_of, seen
-from ajax.training.collect import count_episodes, transition, uniform
+from ajax.training.collect import count_episodes, sees, transition, uniform
 from ajax.training.evaluate import EXPERT_RETURN, Evaluation, eval_rows, follow, greedy, measure, rivals, start_of
 from ajax.training.memory import Carry, fresh, noted, nothing, recall, remember
 from ajax.training.pretrain import fold
@@ -141,9 +142,13 @@ class HostLanes:
         rows, ended = [], []
         for i in range(_steps(agent)):
             run = self.runs[lane]
-            seen = run.replace(store=(), env=(), episode_return=(), episode_length=np.float32(run.episode_length))
+            clocks = {
+                "episode_return": np.float32(run.episode_return),
+                "episode_length": np.float32(run.episode_length),
+            }
+            seen = run.replace(store=(), env=(), **clocks)
             args = self.agents[lane], self.task, seen, np.int32(tick), np.int32(i), self.horizon
-            acted, each = self._call(_act, vector.n_envs, *args, learn=learn)
+            acted, asked, each = self._call(_act, vector.n_envs, *args, learn=learn)
             action, box_action, extras, carry = jax.device_get(acted)
             out = vector.step(box_action)
             row = transition(run.obs, action, out.reward, out.terminated, out.truncated, out.final_obs, extras)
@@ -154,7 +159,7 @@ class HostLanes:
                 row = row.replace(extras=extras | jax.device_get(recorded))
             rows.append(row)
             run, finished = count_episodes(run, out.reward, out.terminated | out.truncated)
-            self.runs[lane] = run.replace(obs=out.obs, each=each, carry=carry)
+            self.runs[lane] = run.replace(obs=out.obs, each=each, carry=carry, commands=asked)
             ended.append(finished)
         return jax.tree.map(lambda *x: np.stack(x), *rows), ended
 
@@ -196,7 +201,9 @@ class HostLanes:
         returns, lengths, done = np.zeros(episodes), np.zeros(episodes), np.zeros(episodes, bool)
         rows = []
         for t in range(self.limit):
-            action, box_action, memory = self._call(policy, episodes, *args, obs, memory, np.int32(t))
+            action, box_action, memory = self._call(
+                policy, episodes, *args, obs, memory, np.int32(t), np.float32(returns)
+            )
             out = vector.step(np.asarray(box_action))
             if t < n_rows:
                 flags, valid = (out.terminated, out.truncated), {"valid": np.float32(~done)}
@@ -231,6 +238,8 @@ class HostLanes:
             zeros = np.zeros_like(run.episode_return)
             obs = self._reset(lane, int(resumed))
             statistics = run.statistics.replace(discounted=jax.tree.map(np.zeros_like, run.statistics.discounted))
+            if isinstance(run.store, episodes.Store):
+                run = run.replace(store=episodes.restart(run.store))
             run = run.replace(env=resumed, obs=obs, episode_return=zeros, episode_length=zeros, statistics=statistics)
             self.runs.append(run)
 
@@ -317,6 +326,7 @@ def _begin(agent: Any, task: Task, key: jax.Array, obs: jax.Array) -> Run:
         episode_length=zeros,
         each=each_of(agent, task, task.n_envs),
         carry=carry,
+        commands=commands.of(agent, task.n_envs),
     )
     return run.replace(store=empty_store(agent, task, run, row))
 
@@ -330,16 +340,17 @@ def _stage(agent: Any, task: Task, run: Run, tick: jax.Array, i: jax.Array, hori
 
 def _act(
     agent: Any, task: Task, run: Run, tick: jax.Array, i: jax.Array, horizon: jax.Array, learn: bool
-) -> tuple[tuple[jax.Array, jax.Array, dict, Carry], tuple]:
+) -> tuple[tuple[jax.Array, jax.Array, dict, Carry], Any, tuple]:
     stage = _stage(agent, task, run, tick, i, horizon)
-    x = recall(run, normalise.inputs(run.statistics, run.obs, task.watched))
+    run = run.replace(commands=commands.renewed(run.commands, run.episode_length, stream(stage.key, "command")))
+    x = sees(run, task)
     if learn:
         action, extras = agent.act(run.agent, x, stage.key, stage.clock, True)
     else:
         action, extras = uniform(task, stage.key), {}
     action = stage.act("act", x, action)
     box_action = to_box(task.spec.action, stage.act("execute", x, action))
-    return (action, box_action, extras, remember(agent, run.agent, x)), stage.each
+    return (action, box_action, extras, remember(agent, run.agent, x)), run.commands, stage.each
 
 
 def _record(
@@ -350,18 +361,25 @@ def _record(
 
 
 def _greedy(
-    agent: Any, task: Task, run: Run, tick: jax.Array, obs: jax.Array, kept: tuple, t: jax.Array
+    agent: Any, task: Task, run: Run, tick: jax.Array, obs: jax.Array, kept: tuple, t: jax.Array, earned: jax.Array
 ) -> tuple[jax.Array, jax.Array, tuple]:
     key = jax.random.fold_in(jax.random.fold_in(stream(run.key, "evaluate"), tick), t)
-    action, executed, kept = greedy(agent, task, run)(key, obs, kept, jnp.full(obs.shape[0], t, jnp.float32))
+    action, executed, kept = greedy(agent, task, run)(key, obs, kept, jnp.full(obs.shape[0], t, jnp.float32), earned)
     return action, to_box(task.spec.action, executed), kept
 
 
 def _follow(
-    expert: Expert, task: Task, run_key: jax.Array, tick: jax.Array, obs: jax.Array, memory: Any, t: jax.Array
+    expert: Expert,
+    task: Task,
+    run_key: jax.Array,
+    tick: jax.Array,
+    obs: jax.Array,
+    memory: Any,
+    t: jax.Array,
+    earned: jax.Array,
 ) -> tuple[jax.Array, jax.Array, Any]:
     key = jax.random.fold_in(jax.random.fold_in(stream(run_key, "rival"), tick), t)
-    action, executed, memory = follow(task, expert)(key, obs, memory, jnp.full(obs.shape[0], t, jnp.float32))
+    action, executed, memory = follow(task, expert)(key, obs, memory, jnp.full(obs.shape[0], t, jnp.float32), earned)
     return action, to_box(task.spec.action, executed), memory
 
 
@@ -389,8 +407,8 @@ def _learn(
     key = stream(key, "learn")
     if agent.loop == "on_policy":
         return loop.learn_from(agent, task, run, rollout, key, clock)
-    run, _ = jax.lax.scan(lambda run, row: (off_policy.keep(task, run, row), None), run, rollout)
-    return loop.learn_from(agent, task, run, key, clock) if learn else (run, {})
+    run, _ = jax.lax.scan(lambda run, row: (loop.keep(task, run, row), None), run, rollout)
+    return loop.learn_from(agent, task, run, key, clock, learn)
 
 
 def _rehearse(agent: Any, task: Task, run: Run, horizon: jax.Array, episodes: int) -> None:
@@ -402,7 +420,7 @@ def _rehearse(agent: Any, task: Task, run: Run, horizon: jax.Array, episodes: in
 
     rollout: Batch | tuple = ()
     if not task.offline:
-        (action, _, extras, carry), each = _act(agent, task, run, tick, tick, horizon, True)
+        (action, _, extras, carry), _, each = _act(agent, task, run, tick, tick, horizon, True)
         zeros = jnp.zeros(task.n_envs)
         row = noted(transition(obs, action, zeros, zeros, zeros, obs, extras), recall(run, Inputs(obs)), carry)
         recorded, _ = _record(agent, task, run.replace(each=each), row, tick, tick, horizon, True)
@@ -410,7 +428,8 @@ def _rehearse(agent: Any, task: Task, run: Run, horizon: jax.Array, episodes: in
     _learn(agent, task, run, rollout, tick, horizon, True)
     if episodes:
         obs = jnp.broadcast_to(obs[:1], (episodes, *obs.shape[1:]))
-        action, _, _ = _greedy(agent, task, run, tick, obs, start_of(agent, task, run, episodes), tick)
+        start, nothing_yet = start_of(agent, task, run, episodes), jnp.zeros(episodes)
+        action, _, _ = _greedy(agent, task, run, tick, obs, start, tick, nothing_yet)
         if task.folds("eval_metrics"):
             zeros = jnp.zeros(episodes)
             row = transition(obs, action, zeros, zeros, zeros, obs, {"valid": zeros})

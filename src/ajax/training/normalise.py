@@ -72,6 +72,13 @@ def batch(statistics: Statistics, b: Batch, keep: bool = False) -> Batch:
     return b.replace(now=read(statistics, b.now, keep), next=read(statistics, b.next, keep), reward=reward)
 
 
+def command(statistics: Statistics, asked: jax.Array) -> jax.Array:
+    """Commands (..., 2) as networks read them: returns are scaled as rewards are, but never clipped."""
+    if not isinstance(statistics.reward, RunningStats):
+        return asked
+    return asked.at[..., 0].divide(statistics.reward.std)
+
+
 def observe(normalize: Normalize, statistics: Statistics, rows: Batch) -> Statistics:
     """Merge rows (time, n_envs, ...) in the order in which they happened."""
     obs = statistics.obs

@@ -52,9 +52,7 @@ def tick(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: 
         return keep(task, run, row), finished
 
     run, finished = repeat(collect, run, agent.replay.steps)
-    if not learn:
-        return run, {}, finished
-    run, metrics = learn_from(agent, task, run, stream(key, "learn"), clock)
+    run, metrics = learn_from(agent, task, run, stream(key, "learn"), clock, learn)
     return run, metrics, finished
 
 
@@ -65,8 +63,10 @@ def keep(task: Task, run: Run, row: Batch) -> Run:
     return run.replace(store=replay.add(run.store, row), statistics=statistics)
 
 
-def learn_from(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock) -> tuple[Run, Metrics]:
-    """A round of updates, each on a fresh sample; returns their mean metrics."""
+def learn_from(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool) -> tuple[Run, Metrics]:
+    """A round of updates, each on a fresh sample, if it is time to `learn`; returns their mean metrics."""
+    if not learn:
+        return run, {}
     store, statistics = run.store, run.statistics
 
     def update(carry: tuple[Any, tuple], i: jax.Array) -> tuple[tuple[Any, tuple], Metrics]:

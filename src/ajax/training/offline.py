@@ -37,5 +37,5 @@ def init_store(agent: Any, row: Batch) -> tuple:
 def tick(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool) -> tuple[Run, Metrics, Finished]:
     """`replay.updates` updates on samples of the dataset."""
     run = run.replace(store=task.dataset)
-    run, metrics = off_policy.learn_from(agent, task, run, stream(key, "learn"), clock)
+    run, metrics = off_policy.learn_from(agent, task, run, stream(key, "learn"), clock, True)
     return run.replace(store=()), metrics, Finished.none()

@@ -13,13 +13,14 @@ from flax import struct
 
 from ajax.buffers.dataset import Dataset, concatenate
 from ajax.buffers.replay import Store
-from ajax.core.errors import ConfigError
+from ajax.core.errors import CapabilityError, ConfigError
 from ajax.core.expert import Expert
 from ajax.core.keys import seed_key, stream
 from ajax.core.records import Clock
 from ajax.core.spaces import Space, to_box
 from ajax.logging.folder import RunFolder
 from ajax.training import normalise
+from ajax.training.commands import to_follow, told
 from ajax.training.memory import Carry, nothing, remember
 
 if TYPE_CHECKING:
@@ -108,17 +109,28 @@ class Result:
         """Greedy actions, in the environment's units, for raw observations (batch, *shape).
 
         They are the agent's own, before what extensions make of them; a network with a memory takes each observation
-        for the first of an episode (`expert` remembers).
+        for the first of an episode (`expert` remembers), and an agent that follows commands is asked for what it is at
+        an evaluation's start.
         """
         run, agent = self.run(lane), self.session.plan.agents[lane]
         clock = Clock.start()
-        x = normalise.inputs(run.statistics, jnp.asarray(obs))
+        x, none = normalise.inputs(run.statistics, jnp.asarray(obs)), jnp.zeros(len(obs))
+        x = told(x, run.statistics, to_follow(run.commands, len(obs)), none, none)
         action, _ = agent.act(run.agent, x, stream(seed_key(0), "act"), clock, False)
         return np.asarray(to_box(self.session.lanes.task.env.action_space, action))
 
     def expert(self, lane: int = 0) -> Expert:
-        """The greedy policy of one lane, without what extensions make of its actions, as an expert."""
+        """The greedy policy of one lane, without what extensions make of its actions, as an expert.
+
+        Raises:
+            CapabilityError: the agent follows commands, which depend on rewards that an expert is not told.
+        """
         run, agent = self.run(lane), self.session.plan.agents[lane]
+        if agent.loop == "episodic":
+            raise CapabilityError(
+                f"{type(agent).__name__} can't be an expert: what it does depends on what its episode has earned so"
+                " far, which an expert is not told."
+            )
         return Trained(
             agent=agent, state=run.agent, statistics=run.statistics, space=self.session.lanes.task.env.action_space
         )

@@ -28,6 +28,7 @@ class Run(struct.PyTreeNode):
         episode_length: steps since each episode's start (n_envs,).
         each: what every extension keeps of each environment, leading axis n_envs.
         carry: by network, what its memory holds of each environment's episode (n_envs, ...); `{}` without a memory.
+        commands: what the agent is asked for, or `()` for one that follows no commands.
     """
 
     key: jax.Array
@@ -41,6 +42,7 @@ class Run(struct.PyTreeNode):
     episode_length: jax.Array
     each: tuple[Any, ...] = ()
     carry: dict[str, Any] = struct.field(default_factory=dict)
+    commands: Any = ()
 
 
 class Task(struct.PyTreeNode):

@@ -53,11 +53,13 @@ def save_video(result: Result, path: str | Path, *, lane: int = 0, seed: int = 0
         raise CapabilityError(f"{name} draws no pictures here: {error}") from error
     agent, task, run = plan.agents[lane], lanes.task, result.run(lane)
     policy, kept = greedy(agent, task, run), start_of(agent, task, run, 1)
+    earned = np.zeros(1, np.float32)
     while not ended and len(frames) <= plan.limit:
         elapsed = len(frames) - 1
         key = jax.random.fold_in(stream(seed_key(seed), "act"), elapsed)
-        _, executed, kept = policy(key, jnp.asarray(obs), kept, jnp.full(1, elapsed, jnp.float32))
+        _, executed, kept = policy(key, jnp.asarray(obs), kept, jnp.full(1, elapsed, jnp.float32), jnp.asarray(earned))
         out = vector.step(np.asarray(to_box(task.spec.action, executed)))
+        earned += out.reward
         obs, ended = out.obs, bool(out.terminated[0] | out.truncated[0])
         if not ended:  # the next episode's first picture is there by then
             frames.append(vector.render())

@@ -21,6 +21,8 @@ from ajax.agents.redq import REDQ
 from ajax.agents.rvi_sac import RVISAC
 from ajax.agents.sac import SAC
 from ajax.agents.td3 import TD3
+from ajax.agents.udrl import UDRL
+from ajax.buffers.episodes import Episodes
 from ajax.buffers.replay import Replay
 from ajax.buffers.rollout import Rollout
 from ajax.core.agent import Agent
@@ -141,9 +143,19 @@ PRESETS: dict[str, Agent] = {
         torso=SMOOTH,
         replay=REPLAY,
     ),
+    "UDRL": UDRL(
+        learning_rate=DECAY,
+        return_scale=1.0,
+        horizon_scale=1.0,
+        torso=SMALL,
+        # every episode is kept, so that the best of them are no other than the rest
+        replay=Episodes(
+            capacity=8_192, max_length=4, last_few=64, batch_size=256, warmup=256, n_envs=16, steps=4, updates=8
+        ),
+    ),
 }
 
-DIGEST = "08c81ccecbac"
+DIGEST = "b01560f13686"
 
 
 def make(

@@ -1,7 +1,7 @@
 """Every phase that an agent folds, through extensions of known effect."""
 
-from ajax.probing.suites.extensions import apg, boxes, discrete
+from ajax.probing.suites.extensions import apg, boxes, commanded, discrete
 
-CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES, *apg.CASES)}
+CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES, *apg.CASES, *commanded.CASES)}
 
-ANSWER_DIGEST = "4a4351243b0e"
+ANSWER_DIGEST = "edbdc0c1eead"

@@ -77,7 +77,7 @@ def acted(agent: Any, spec: Any, seeds: Sequence[int]) -> list[Acted]:
         run, rows = jax.lax.scan(step, run, step_keys(key, STEPS, N_ENVS))
         policy, kept = greedy(agent, task, run), start_of(agent, task, run, N_ENVS)
         for t in range(2):  # no episode of the walk is shorter
-            _, _, kept = policy(key, rows.now.obs[t], kept, jnp.full(N_ENVS, float(t)))
+            _, _, kept = policy(key, rows.now.obs[t], kept, jnp.full(N_ENVS, float(t)), rows.reward[:t].sum(0))
         return run, rows, agent.init(task.spec, jax.random.fold_in(key, 1)), kept[1]
 
     @jax.jit
