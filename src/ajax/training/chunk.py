@@ -79,20 +79,34 @@ def loop_of(agent: Any, is_offline: bool) -> ModuleType:
 def begin(agent: Any, task: Task, key: jax.Array) -> tuple[Run, Sanity]:
     """Make a run from its root key: environments reset, networks initialized, store empty."""
     env, obs = jax.vmap(task.env.reset)(jax.random.split(stream(key, "reset"), task.n_envs))
-    state = agent.init(task.spec, stream(key, "init"))
     action = uniform(task, stream(key, "try"))
     keys = jax.random.split(stream(key, "try"), task.n_envs)
     _, out = jax.vmap(task.env.step)(keys, env, to_box(task.env.action_space, action))
-    carry = memory.nothing(agent, state, task.n_envs)
     row = transition(obs, action, out.reward, out.terminated, out.truncated, out.obs, {})
-    row = memory.noted(row, memory.fresh(obs, carry), carry)
+    steerable = slopes.steerable(task, keys, env, action) if agent.through_env else jnp.array(True)
+    reset, stepped, reward = (jnp.isfinite(x).all() for x in (obs, out.obs, out.reward))
+    return make_run(agent, task, key, env, row), Sanity(reset, stepped, reward, steerable)
+
+
+def make_run(agent: Any, task: Task, key: jax.Array, env: Any, row: Batch) -> Run:
+    """A run whose environments have just been reset: networks initialized, store empty.
+
+    Args:
+        agent: whose run it is.
+        task: what it is trained on.
+        key: the run's root.
+        env: the environments.
+        row: a raw transition of each, from its first observation; the store is for rows like it.
+    """
+    obs, state = row.now.obs, agent.init(task.spec, stream(key, "init"))
+    carry = memory.nothing(agent, state, task.n_envs)
     run = Run(
         key=key,
         agent=state,
         env=env,
         obs=obs,
         store=(),
-        statistics=seen(task, normalise.init(task.normalize, task.env.observation_space.shape, task.n_envs)),
+        statistics=seen(task, normalise.init(task.normalize, task.spec.observation.shape, task.n_envs)),
         own=tuple(e.init(agent, task.spec, stream(key, f"extension {i}")) for i, e in enumerate(task.extensions)),
         episode_return=jnp.zeros(task.n_envs),
         episode_length=jnp.zeros(task.n_envs),
@@ -100,10 +114,8 @@ def begin(agent: Any, task: Task, key: jax.Array) -> tuple[Run, Sanity]:
         carry=carry,
         commands=commands.of(agent, task.n_envs),
     )
-    run = run.replace(store=empty_store(agent, task, run, row))
-    steerable = slopes.steerable(task, keys, env, action) if agent.through_env else jnp.array(True)
-    reset, stepped, reward = (jnp.isfinite(x).all() for x in (obs, out.obs, out.reward))
-    return run, Sanity(reset, stepped, reward, steerable)
+    row = memory.noted(row, memory.fresh(obs, carry), carry)
+    return run.replace(store=empty_store(agent, task, run, row))
 
 
 def each_of(agent: Any, task: Task, n: int) -> tuple:

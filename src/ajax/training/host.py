@@ -23,11 +23,11 @@ from ajax.core.keys import seed_key, stream
 from ajax.core.records import Array, Batch, Clock, Inputs
 from ajax.core.spaces import Space, to_box
 from ajax.environments.gymnasium import GymnasiumVector
-from ajax.training import commands, normalise
-from ajax.training.chunk import NEVER, Report, Sanity, each_of, empty_store, finite, loop_of, seen
+from ajax.training import commands
+from ajax.training.chunk import NEVER, Report, Sanity, finite, loop_of, make_run
 from ajax.training.collect import count_episodes, sees, transition, uniform
 from ajax.training.evaluate import EXPERT_RETURN, Evaluation, eval_rows, follow, greedy, measure, rivals, start_of
-from ajax.training.memory import Carry, fresh, noted, nothing, recall, remember
+from ajax.training.memory import Carry, noted, recall, remember
 from ajax.training.pretrain import fold
 from ajax.training.programs import compile_soon, numbers
 from ajax.training.run import Finished, Run, Task
@@ -310,25 +310,7 @@ def _clock(loop: Any, agent: Any, tick: jax.Array, i: jax.Array | int, n_envs: i
 
 def _begin(agent: Any, task: Task, key: jax.Array, obs: jax.Array) -> Run:
     zeros = jnp.zeros(task.n_envs)
-    state = agent.init(task.spec, stream(key, "init"))
-    carry = nothing(agent, state, task.n_envs)
-    row = transition(obs, uniform(task, key), zeros, zeros, zeros, obs, {})
-    row = noted(row, fresh(obs, carry), carry)
-    run = Run(
-        key=key,
-        agent=state,
-        env=jnp.int32(0),
-        obs=obs,
-        store=(),
-        statistics=seen(task, normalise.init(task.normalize, task.spec.observation.shape, task.n_envs)),
-        own=tuple(e.init(agent, task.spec, stream(key, f"extension {i}")) for i, e in enumerate(task.extensions)),
-        episode_return=zeros,
-        episode_length=zeros,
-        each=each_of(agent, task, task.n_envs),
-        carry=carry,
-        commands=commands.of(agent, task.n_envs),
-    )
-    return run.replace(store=empty_store(agent, task, run, row))
+    return make_run(agent, task, key, jnp.int32(0), transition(obs, uniform(task, key), zeros, zeros, zeros, obs, {}))
 
 
 def _stage(agent: Any, task: Task, run: Run, tick: jax.Array, i: jax.Array, horizon: jax.Array) -> Stage:
