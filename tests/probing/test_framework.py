@@ -71,9 +71,10 @@ def test_files_keep_within_their_caps():
 WITHOUT = {
     **{
         (agent, module): "not calibrated yet"
-        for agent in ("ASAC", "CrossQ", "RVISAC")
+        for agent in ("CrossQ", "RVISAC")
         for module in ("value_chains", "episode_ends")
     },
+    ("ASAC", "episode_ends"): "not calibrated yet",
     **{
         (agent, "action_box"): "not certified yet"
         for agent in ("APO", "ASAC", "AVG", "CrossQ", "IQL", "REDQ", "RVISAC")
