@@ -69,3 +69,8 @@ def test_standardize_ignores_shift_and_scale():
 
 def test_standardize_survives_equal_values():
     np.testing.assert_array_equal(standardize(jnp.full(4, 3.0)), np.zeros(4))
+
+
+def test_standardize_leaves_what_hardly_differs_small():
+    np.testing.assert_allclose(standardize(jnp.array([-1.0, 1.0]), eps=1.0), [-0.5, 0.5])
+    np.testing.assert_allclose(standardize(1e-8 * jnp.array([-1.0, 1.0])), [-0.5, 0.5], rtol=1e-5)
