@@ -10,6 +10,7 @@ docs/learning.md are written anew from all files.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -135,9 +137,8 @@ def measure(row: Any) -> dict[str, Any]:
 
     about, data = {}, None
     if row.teacher is not None:
-        taught = row.teacher.train(row.env, row.teacher_steps, evaluations=1, episodes=FINAL_EPISODES)
-        data = taught.dataset()
-        about = {"data": round(mean_return(data), 2), "teacher": round(float(taught.returns[0, -1]), 2)}
+        data, teacher = taught(row)
+        about = {"data": round(mean_return(data), 2), "teacher": round(teacher, 2)}
     begun, folder = read(row, False, partial=True), RUNS / path_of(row, False).stem
     cpu, wall = time.process_time(), time.perf_counter()
     if begun and (folder / "checkpoints").is_dir():
@@ -169,6 +170,26 @@ def measure(row: Any) -> dict[str, Any]:
     returns = [[round(float(x), 2) for x in lane] for lane in result.returns]
     found = versions(Path(sys.executable))
     return measured | {"steps": result.steps.tolist(), "returns": returns, "versions": found} | about
+
+
+def taught(row: Any) -> tuple[Any, float]:
+    """The replay of a row's teacher, and the teacher's return: trained once, for all rows that learn from it."""
+    import numpy as np
+
+    import ajax
+
+    about = definition(row, False)
+    name = json.dumps([about["teacher"], about["teacher_steps"], row.env])
+    path = RUNS / f"data-{hashlib.sha256(name.encode()).hexdigest()[:12]}.npz"
+    if not path.exists():
+        result = row.teacher.train(row.env, row.teacher_steps, evaluations=1, episodes=FINAL_EPISODES)
+        if result.interrupted:
+            raise SystemExit(f"{row.name}: interrupted while its data were made; the same command makes them again.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = result.dataset()
+        np.savez(path, teacher=result.returns[0, -1], **{f.name: getattr(data, f.name) for f in fields(data)})
+    with np.load(path) as arrays:
+        return ajax.Dataset(**{name: arrays[name] for name in arrays if name != "teacher"}), float(arrays["teacher"])
 
 
 def mean_return(data: Any) -> float:

@@ -71,6 +71,23 @@ def test_an_interrupted_row_goes_on_from_its_checkpoint(folder, monkeypatch):
     assert not (folder / "runs" / "agent-task-v0").exists()
 
 
+def test_a_teacher_is_trained_once_for_all_rows(folder):
+    made = ajax.Dataset(
+        **{n: np.ones((3, 1)) for n in ("obs", "action", "next_obs")}, reward=[1, 2, 4], terminated=[0, 1, 1]
+    )
+    calls = []
+
+    class Teacher:
+        def train(self, env, steps, **options):
+            calls.append((env, steps))
+            return SimpleNamespace(interrupted=0, returns=np.array([[5.0]]), dataset=lambda: made)
+
+    for label in ("one", "another"):
+        data, teacher = learning.taught(Row(Agent(), "Task-v0", 96, teacher=Teacher(), teacher_steps=3, label=label))
+        assert teacher == 5.0 and data.reward.tolist() == [1, 2, 4] and data.terminated.tolist() == [0, 1, 1]
+    assert calls == [("Task-v0", 3)]
+
+
 def test_a_definition_is_json_and_holds_every_setting(folder):
     for row in ROWS:
         assert json.loads(json.dumps(learning.definition(row, False))) == learning.definition(row, False)

@@ -201,7 +201,7 @@ class PPO(TorchOriginal):
 
     config: ClassVar = {
         **{"act_dim": ACTION, "actor_hidden": [16, 12], "critic_hidden": [20, 16], "n_steps": 8, "n_envs": 3},
-        **{"batch_size": 8, "n_epochs": 4, "lr": 3e-3, "gamma": 0.98, "gae_lambda": 0.9, "clip_range": 0.1},
+        **{"batch_size": 8, "n_epochs": 4, "lr": 3e-3, "gamma": 0.98, "gae_lambda": 0.9, "clip_range": 0.02},
         **{"ent_coef": 0.01, "vf_coef": 0.5, "max_grad_norm": 0.5, "adam_eps": 1e-5},
     }
 

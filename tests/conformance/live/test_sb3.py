@@ -23,7 +23,7 @@ CHECKS = {
 }
 WRONG = {
     "DQN": ({"gamma": 0.985}, {"target_period": 1}, {"adam_eps": 1e-5}, {"max_grad_norm": 0.21}),
-    "PPO": ({"gae_lambda": 0.91}, {"clip": 0.105}, {"entropy_coef": 0.015}, {"value_coef": 0.5}),
+    "PPO": ({"gae_lambda": 0.91}, {"clip": 0.025}, {"entropy_coef": 0.015}, {"value_coef": 0.5}),
     "SAC": ({"gamma": 0.985}, {"tau": 0.011}, {"target_entropy": -2.2}, {"alpha_learning_rate": 1.01e-3}),
     "TD3": ({"target_noise": 0.33}, {"target_noise_clip": 0.36}, {"policy_delay": 1}, {"tau": 0.011}),
 }
