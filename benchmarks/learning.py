@@ -124,7 +124,14 @@ def read(row: Any, peer: bool, partial: bool = False) -> dict[str, Any] | None:
     """A row's result, or what there is of it while it is under way; None where none has its present definition."""
     path = path_of(row, peer, partial)
     result = json.loads(path.read_text()) if path.exists() else None
-    return result if result and result["definition"] == definition(row, peer) else None
+    return result if result and same(definition(row, peer), result["definition"]) else None
+
+
+def same(present: Any, recorded: Any) -> bool:
+    """Whether a definition is still the recorded one: a field that has been added since does not count."""
+    if isinstance(present, dict) and isinstance(recorded, dict):
+        return all(name in present and same(present[name], value) for name, value in recorded.items())
+    return present == recorded
 
 
 def measure(row: Any) -> dict[str, Any]:

@@ -235,6 +235,7 @@ ROWS = (
     Row(ajax.ASAC(torso=SMALL, replay=_replay(), **RATES), "Pendulum-v1", 10_000),
     Row(ajax.RVISAC(torso=SMALL, replay=_replay(), **RATES), "Pendulum-v1", 10_000),
     Row(ajax.APG(learning_rate=1e-3), "Pendulum-v1", 500_000),
+    Row(ajax.UDRL(), "CartPole-v1", 100_000),
     Row(
         ajax.AVG(),
         "Pendulum-v1",

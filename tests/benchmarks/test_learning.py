@@ -54,6 +54,13 @@ class Agent:
         return SimpleNamespace(interrupted=15, steps=np.array([steps // 2]), returns=np.zeros((seeds, 1)))
 
 
+@pytest.mark.parametrize(
+    ("present", "fits"), [({"a": {"b": 1, "new": 2}}, True), ({"a": {"b": 2}}, False), ({"a": {}}, False), ({}, False)]
+)
+def test_a_field_that_was_added_leaves_results_as_they_are(present, fits):
+    assert learning.same(present, {"a": {"b": 1}}) is fits
+
+
 def test_an_interrupted_row_goes_on_from_its_checkpoint(folder, monkeypatch):
     row = Row(Agent(), "Task-v0", 96, seeds=2)
     with pytest.raises(SystemExit, match="Agent Task-v0: interrupted at step 48; the same command goes on"):
