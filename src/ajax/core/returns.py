@@ -169,4 +169,8 @@ def after_resets(windows: Batch) -> tuple[Batch, Inputs]:
     def choose(reset: jax.Array, led_to: jax.Array) -> jax.Array:
         return jnp.where(first.terminated.reshape(-1, *[1] * (reset.ndim - 1)) > 0, reset, led_to)
 
-    return first, jax.tree.map(choose, then.now, first.next)
+    def seen(x: Inputs) -> tuple:
+        return x.obs, x.unscaled
+
+    obs, unscaled = jax.tree.map(choose, seen(then.now), seen(first.next))
+    return first, first.next.replace(obs=obs, unscaled=unscaled)

@@ -38,9 +38,10 @@ def state(agent: ASAC = AGENT, critics: Any = TARGETS, gain: float = 0.7, reset_
     return s.replace(target=with_table(s.target, critics), gain=jnp.float32(gain), reset_cost=jnp.float32(reset_cost))
 
 
+@pytest.mark.parametrize("critics", [TARGETS, TARGETS[::-1]], ids=["", "swapped"])  # the smaller is the first, or last
 @pytest.mark.parametrize(("terminated", "truncated"), [(0, 0), (1, 0), (0, 1), (1, 1)])
-def test_the_target_is_differential_soft_and_takes_the_smaller_critic(terminated, truncated):
-    b, s = transitions(2, [0], [[0.1]], [1.0], [1], [terminated], [truncated]), state()
+def test_the_target_is_differential_soft_and_takes_the_smaller_critic(terminated, truncated, critics):
+    b, s = transitions(2, [0], [[0.1]], [1.0], [1], [terminated], [truncated]), state(critics=critics)
     action, log_prob = s.actor(b.next).sample_and_log_prob(stream(KEY, "next_action"))
     a = float(action[0, 0])
     value = min(3.0 + 2.0 * a, 3.1 - a) - 0.5 * float(log_prob[0])

@@ -47,10 +47,16 @@ TARGETS = [[0.0, 3.0, 7.0, 2.0], [0.0, 3.1, 7.0, -1.0]]
 RESETS = [0.0, 0.4, 0.9, 0.0]
 
 
-def state(agent: RVISAC = AGENT, gain: float = 0.7, reset_rate: float = 0.2, reset_cost: float = 2.0) -> State:
+def state(
+    agent: RVISAC = AGENT,
+    critics: Any = TARGETS,
+    gain: float = 0.7,
+    reset_rate: float = 0.2,
+    reset_cost: float = 2.0,
+) -> State:
     s = first(agent, SPEC)
     return s.replace(
-        target=with_table(s.target, TARGETS),
+        target=with_table(s.target, critics),
         reset_target=with_table(s.reset_target, RESETS),
         reset_cost=s.reset_cost.at({"value": jnp.float32(reset_cost)}),
         gain=jnp.float32(gain),
@@ -73,9 +79,10 @@ def soft(s: State, index: int) -> float:
     return min(TARGETS[0][index] + 2.0 * a, TARGETS[1][index] - a) - 0.5 * float(log_prob[0])
 
 
+@pytest.mark.parametrize("critics", [TARGETS, TARGETS[::-1]], ids=["", "swapped"])  # the smaller is the first, or last
 @pytest.mark.parametrize(("terminated", "truncated"), [(0, 0), (1, 0), (0, 1), (1, 1)])
-def test_the_target_goes_on_from_the_reset_where_the_task_terminated_and_pays_for_it(terminated, truncated):
-    s = state()
+def test_the_target_goes_on_from_the_reset_where_the_task_terminated_and_pays_for_it(terminated, truncated, critics):
+    s = state(critics=critics)
     _, _, y = step(AGENT, s, window([terminated], [truncated]), clock(), KEY)
     expected = 1.0 - 2.0 * terminated - 0.7 + soft(s, 2 if terminated else 1)
     np.testing.assert_allclose(y, [expected], rtol=1e-5)
