@@ -17,6 +17,7 @@ from ajax.environments.registry import make
 from ajax.training.chunk import begin, chunk
 from ajax.training.driver import train
 from ajax.training.run import Task
+from tests.agents.contract import taught
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -42,10 +43,10 @@ def test_an_agents_fields_are_on_its_page(name):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_an_agents_metrics_are_on_its_page(name):
-    agent = get(name)()
+    agent = get(name)(**taught(name, get(name).acts[0]))
     env = make("CartPole-v1" if "discrete" in agent.acts else "Pendulum-v1")
     n_envs = agent.rollout.n_envs if agent.loop == "on_policy" else agent.replay.n_envs
-    task, zero = Task(env, n_envs), jnp.int32(0)
+    task, zero = Task(env, n_envs, extensions=agent.brings()), jnp.int32(0)
     run, _ = jax.eval_shape(begin, agent, task, jax.random.key(0))
     report = jax.eval_shape(functools.partial(chunk, learn=True), agent, task, run, zero, zero, jnp.float32(1))[1]
     assert sorted(row[0].strip("`") for row in table(page(name), "Metrics")) == sorted(report.metrics)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ajax.agents.asac import ASAC as ASAC
     from ajax.agents.avg import AVG as AVG
     from ajax.agents.crossq import CrossQ as CrossQ
+    from ajax.agents.dagger import DAgger as DAgger
     from ajax.agents.dqn import DQN as DQN
     from ajax.agents.iql import IQL as IQL
     from ajax.agents.ppo import PPO as PPO
@@ -65,6 +66,7 @@ _HOMES = {
     "ASAC": "ajax.agents.asac",
     "AVG": "ajax.agents.avg",
     "CrossQ": "ajax.agents.crossq",
+    "DAgger": "ajax.agents.dagger",
     "DQN": "ajax.agents.dqn",
     "IQL": "ajax.agents.iql",
     "PPO": "ajax.agents.ppo",

@@ -45,7 +45,7 @@ def transitions(
 
 
 def random_batch(spec: Spec, size: int = 32, seed: int = 0) -> Batch:
-    """A batch of noise, a quarter of it terminal, with commands for who follows them."""
+    """A batch of noise, a quarter of it terminal, with commands for who follows them and an expert's labels."""
     rng = np.random.default_rng(seed)
     n_states = spec.observation.shape[0]
     action: Any = rng.uniform(-0.9, 0.9, (size, spec.action_size)).astype(np.float32) if not spec.discrete else None
@@ -55,7 +55,7 @@ def random_batch(spec: Spec, size: int = 32, seed: int = 0) -> Batch:
     now, following = (Inputs(rng.normal(size=(size, n_states)).astype(np.float32), command=command) for _ in range(2))
     terminated = (np.arange(size) % 4 == 0).astype(np.float32)
     reward = rng.normal(size=size).astype(np.float32)
-    return Batch(now, action, reward, terminated, np.zeros_like(terminated), following)
+    return Batch(now, action, reward, terminated, np.zeros_like(terminated), following, {"label": action[::-1]})
 
 
 def replayed(agent: Any, spec: Spec) -> Batch:

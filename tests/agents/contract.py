@@ -19,6 +19,7 @@ from flax import struct
 from ajax import Result
 from ajax.agents import MODULES, get
 from ajax.core.config import assign, config, paths
+from ajax.core.expert import Expert
 from ajax.core.hooks import Extension
 from ajax.core.records import Batch, Inputs, Spec
 from ajax.core.spaces import Box, Discrete, Space
@@ -58,11 +59,32 @@ LOW, HIGH = -1.5, 3.0
 """The witness's box: it overhangs [-1, 1] by unequal parts."""
 
 
+class Anything(Expert):
+    """Does anything at all.
+
+    Attributes:
+        kind: of action.
+    """
+
+    kind: str = struct.field(pytree_node=False)
+
+    def act(self, memory: Any, obs: jax.Array, key: jax.Array) -> tuple[jax.Array, Any]:
+        """An action of the witness's, drawn uniformly."""
+        if self.kind == "discrete":
+            return jax.random.randint(key, (), 0, 2), memory
+        return jax.random.uniform(key, (1,), minval=LOW, maxval=HIGH), memory
+
+
+def taught(name: str, kind: str) -> dict[str, Any]:
+    """What an agent must be given to act in one way on the witness: an expert, if it learns from one."""
+    return {"expert": Anything(kind)} if "expert" in paths(get(name)()) else {}
+
+
 def tiny(name: str, **values: Any) -> Any:
     """An agent as it comes but for its size, two environments wide; `values` by field name or dotted path."""
     agent = get(name)()
     small = {path: new for path in paths(agent) for end, new in SMALL.items() if path.endswith(end)}
-    return assign(assign(agent, small), values)
+    return assign(assign(agent, small), {**taught(name, get(name).acts[-1]), **values})
 
 
 def steps_for(agent: Any, updates: int, offline: bool = False) -> int:
@@ -188,7 +210,7 @@ def settle(arrived: Callable[[], int], expected: int) -> None:
 @functools.cache
 def witnessed(name: str, kind: str, **options: Any) -> tuple[Result, list[Told]]:
     """A small run of two seeds on the witness, once a process: what came of it, and what its updates were given."""
-    agent = tiny(name)
+    agent = tiny(name, **taught(name, kind))
     result = agent.train(
         Witness(kind),
         steps_for(agent, 16 if batch_rows(agent) > 1 else 48),

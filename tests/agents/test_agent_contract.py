@@ -56,7 +56,7 @@ def test_a_runs_configuration_holds_no_environment_and_comes_back(name, kind):
     plan = witnessed(name, kind, **NORMALIZED)[0].session.plan
     written = json.loads(json.dumps(plan.to_json()))
     assert written["env_id"] is None and written["env_name"] == "Witness"
-    assert Plan.from_json(written) == plan
+    assert Plan.from_json(written, agent=plan.agents[0]) == plan
 
 
 @pytest.mark.parametrize(("name", "kind"), SUBJECTS)

@@ -39,7 +39,7 @@ from ajax.training.evaluate import evaluate
 from ajax.training.normalise import Normalize
 from ajax.training.plan import Plan
 from ajax.training.pretrain import pretrain
-from tests.agents.contract import SUBJECTS, Witness, tiny
+from tests.agents.contract import SUBJECTS, Witness, taught, tiny
 from tests.extensions.builders import BUILD
 
 PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
@@ -68,13 +68,13 @@ def build(agent: Any, env: Any, extensions: tuple = ()) -> None:
 def with_extension(option: str, name: str, kind: str) -> None:
     """Build an agent with an extension."""
     env = Witness(kind)
-    build(tiny(name), env, BUILD[option](env))
+    build(tiny(name, **taught(name, kind)), env, BUILD[option](env))
 
 
 def with_network(name: str, kind: str, part: str, value: Any, env: Any = Witness) -> None:
     """Build an agent whose every torso has a part."""
     torsos = [path for path in paths(tiny(name)) if path.endswith(f"torso.{part}")]
-    build(tiny(name, **dict.fromkeys(torsos, value)), env(kind))
+    build(tiny(name, **taught(name, kind), **dict.fromkeys(torsos, value)), env(kind))
 
 
 @struct.dataclass

@@ -19,6 +19,7 @@ from ajax.agents.apo import APO
 from ajax.agents.asac import ASAC
 from ajax.agents.avg import AVG
 from ajax.agents.crossq import CrossQ
+from ajax.agents.dagger import DAgger
 from ajax.agents.dqn import DQN
 from ajax.agents.iql import IQL
 from ajax.agents.ppo import PPO
@@ -33,6 +34,7 @@ from ajax.core.records import Batch, Net, Spec
 from ajax.core.schedules import Cosine
 from ajax.core.spaces import Discrete
 from tests.agents.build import KEY, SMALL, clock, equal, first, random_batch, replayed, spec, step
+from tests.extensions.builders import Steady
 
 BOX, DISCRETE = spec(3, 2), spec(3, Discrete(3))
 
@@ -46,6 +48,7 @@ SUBJECTS: dict[str, tuple[Any, Spec]] = {
         CrossQ(target_entropy=-1.0, alpha=0.5, policy_delay=2, renorm_warmup=1, torso=SMALL, critic_torso=SMALL),
         BOX,
     ),
+    "DAgger": (DAgger(expert=Steady((2,)), beta=0.5, torso=SMALL), BOX),
     "DQN": (DQN(max_grad_norm=0.01, epsilon=0.5, target_period=2, n_step=2, torso=SMALL), DISCRETE),
     "IQL": (IQL(actor_learning_rate=Cosine(start=3e-4, end=1e-4, fraction=0.5), max_weight=2.0, torso=SMALL), BOX),
     "PPO": (PPO(entropy_coef=0.01, learning_rate=0.05, torso=SMALL), BOX),
@@ -81,6 +84,8 @@ ELSEWHERE = (
     *(f"{torso}.{part}" for torso in ("torso", "critic_torso") for part in ("cnn", "memory")),
 )
 """Fields with tests of their own: the training loop's, and what networks read observations by."""
+IN_STAGE = ("DAgger.expert", "DAgger.beta")
+"""Those of the extensions that an agent brings."""
 
 
 def exercise(agent: Any, spec: Spec, seed: int = 0) -> Any:
@@ -121,7 +126,8 @@ run = jax.jit(exercise, static_argnums=1)
 
 def fields(name: str) -> list[str]:
     """Every field of an agent by dotted path, but those that are tested elsewhere."""
-    return [path for path in paths(SUBJECTS[name][0]) if not path.startswith(ELSEWHERE)]
+    found = [path for path in paths(SUBJECTS[name][0]) if not path.startswith(ELSEWHERE)]
+    return [path for path in found if f"{name}.{path}" not in IN_STAGE]
 
 
 def numbers(name: str) -> list[str]:
@@ -242,6 +248,7 @@ STEPS_OF: dict[tuple[str, str], set[str]] = {
     ("CrossQ", "learning_rate"): {"critic"},
     ("CrossQ", "actor_learning_rate"): {"actor"},
     ("CrossQ", "alpha_learning_rate"): {"log_alpha"},
+    ("DAgger", "learning_rate"): {"actor"},
     ("DQN", "learning_rate"): {"q"},
     ("IQL", "learning_rate"): {"critic"},
     ("IQL", "value_learning_rate"): {"value"},

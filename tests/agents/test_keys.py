@@ -26,7 +26,9 @@ def test_every_network_of_another_seed_is_another(agent: Any, space: Spec):
                     assert not np.isclose(leaf, other).all(), (name, path)
 
 
-@AGENTS
+@pytest.mark.parametrize(
+    ("agent", "space"), [pytest.param(*pair, id=name) for name, pair in SUBJECTS.items() if not pair[0].brings()]
+)  # what an agent brings may explore in its place
 def test_exploration_draws_from_the_key_and_evaluation_does_not(agent: Any, space: Spec):
     state, x = first(agent, space), random_batch(space).now
     explored = [np.asarray(agent.act(state, x, jax.random.key(i), clock(), True)[0]) for i in range(24)]

@@ -20,7 +20,7 @@ from ajax.core.config import assign, paths
 from ajax.core.records import Net
 from ajax.training.driver import engine, train
 from tests.agents.build import steps_taken
-from tests.agents.contract import SUBJECTS, Witness, steps_for, tiny
+from tests.agents.contract import SUBJECTS, Witness, steps_for, taught, tiny
 from tests.agents.test_fields import NEW_STRUCTURE
 from tests.agents.test_fields import SUBJECTS as WITH_ALL_OPTIONS
 
@@ -62,6 +62,7 @@ NO_OPTION = {
     "checkpoint_seconds": "when to write, not what",
     "loggers": "no part of the program",
     "progress": "no part of the program",
+    "expert": "must be given",
     "torso.cnn": "needs images: the compatibility matrix",
     "torso.memory": "the compatibility matrix",
     "replay.capacity": "a size",
@@ -86,7 +87,7 @@ def options(name: str) -> dict[str, Any]:
             found[path] = other
         elif value is None and full[path] is not None:
             found[path] = full[path]
-        elif value is not None and may_be_none(name, path):
+        elif value is not None and path not in NO_OPTION and may_be_none(name, path):
             found[path] = None
     return found | OF_TRAINING
 
@@ -138,7 +139,7 @@ def test_the_options_train_together(name, kind, i, tmp_path):
     known = options(name)
     chosen = {path: value for (path, value), on in zip(known.items(), rows(len(known))[i], strict=True) if on}
     of_training = {path: chosen.pop(path) for path in OF_TRAINING if path in chosen}
-    agent = assign(tiny(name), chosen)
+    agent = assign(tiny(name, **taught(name, kind)), chosen)
     result = agent.train(
         Witness(kind), steps_for(agent, UPDATES), out=tmp_path / "run", evaluations=2, episodes=2, progress=False,
         **of_training,

@@ -16,7 +16,7 @@ import pytest
 from ajax import DQN, Linear, resume
 from ajax.core.config import assign, config, paths
 from ajax.core.schedules import Scheduled, value_at
-from tests.agents.contract import NORMALIZED, SUBJECTS, Keep, Witness, settle, steps_for, tiny
+from tests.agents.contract import NORMALIZED, SUBJECTS, Keep, Witness, settle, steps_for, taught, tiny
 from tests.environments.identity_env import IdentityEnv
 from tests.training.tiny import assert_same_runs
 
@@ -43,12 +43,12 @@ def test_every_learning_rate_follows_a_schedule_here(name):
 @pytest.mark.parametrize("options", [{}, NORMALIZED], ids=["plain", "normalized"])
 @pytest.mark.parametrize(("name", "kind"), SUBJECTS)
 def test_a_split_run_ends_where_the_whole_run_does(name, kind, options, tmp_path):
-    agent, env = scheduled(name), Witness(kind)
+    agent, env = assign(scheduled(name), taught(name, kind)), Witness(kind)
     steps, half = steps_for(agent, UPDATES), steps_for(agent, UPDATES // 2)
     common = {"seeds": 2, "evaluations": 2, "episodes": 2, "progress": False, "extensions": (Keep(),), **options}
     whole = agent.train(env, steps, **common)
-    scheduled(name).train(env, half, horizon=steps, out=tmp_path / "run", **common)
-    assert_same_runs(whole, resume(tmp_path / "run", steps, env=Witness(kind), progress=False))
+    dataclasses.replace(agent).train(env, half, horizon=steps, out=tmp_path / "run", **common)
+    assert_same_runs(whole, resume(tmp_path / "run", steps, env=Witness(kind), agent=agent, progress=False))
 
 
 _epsilons: list[tuple[float, float]] = []

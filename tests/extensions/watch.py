@@ -19,7 +19,7 @@ from ajax.core.expert import Stateless
 from ajax.core.hooks import ALWAYS, PHASES, Extension
 from ajax.core.keys import stream
 from ajax.training.chunk import loop_of
-from tests.agents.contract import Witness, settle, steps_for, tiny
+from tests.agents.contract import Witness, settle, steps_for, taught, tiny
 
 TARGET = 7.0
 """What the watchers of a run make of every target, together."""
@@ -146,7 +146,7 @@ def noting(agent: Any, run: str) -> Any:
 @functools.cache
 def watched(name: str, kind: str) -> tuple[Any, list[Call], dict[str, frozenset[str]]]:
     """A tiny run with two watchers: the result, all calls, and the parts of each phase's batch."""
-    agent, run = noting(tiny(name), f"{name} {kind}"), f"{name} {kind}"
+    agent, run = noting(tiny(name, **taught(name, kind)), f"{name} {kind}"), f"{name} {kind}"
     watch = watcher(get(name)())
     stack = watch(to=f"{run}/0", add=TARGET - 4.0, first=True), watch(to=f"{run}/1", add=4.0, first=False)
     steps = steps_for(agent, UPDATES)

@@ -13,6 +13,7 @@ MODULES = {
     "ASAC": "asac",
     "AVG": "avg",
     "CrossQ": "crossq",
+    "DAgger": "dagger",
     "DQN": "dqn",
     "IQL": "iql",
     "PPO": "ppo",

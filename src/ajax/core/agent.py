@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import jax
 
 from ajax.core.errors import ConfigError, SpaceError
-from ajax.core.hooks import Hooks
+from ajax.core.hooks import Extension, Hooks
 from ajax.core.learn import Metrics
 from ajax.core.records import Batch, Clock, Inputs, Spec
 from ajax.core.spaces import Box, Discrete
@@ -58,6 +58,10 @@ class Agent:
         """Through the environment: what is differentiated in the actions of a rollout (time, n_envs, ...), a scalar."""
         raise NotImplementedError
 
+    def brings(self) -> tuple[Extension, ...]:
+        """Extensions of the agent's own, for what it does where environments are stepped. They follow the run's."""
+        return ()
+
     @property
     def window(self) -> int:
         """Consecutive transitions that one sample of the replay holds."""
@@ -73,12 +77,13 @@ class Agent:
         if isinstance(action, Discrete) and "discrete" not in self.acts:
             raise SpaceError(
                 f"{name} needs continuous actions (a Box), and this environment's are {action}."
-                " Agents for discrete actions: APO, DQN, PPO, PQN, SAC, UDRL."
+                " Agents for discrete actions: APO, DAgger, DQN, PPO, PQN, SAC, UDRL."
             )
         if isinstance(action, Box) and "continuous" not in self.acts:
             raise SpaceError(
                 f"{name} needs discrete actions, and this environment's are a Box of shape {action.shape}."
-                " Agents for continuous actions: APG, APO, ASAC, AVG, CrossQ, IQL, PPO, REDQ, RVISAC, SAC, TD3, UDRL."
+                " Agents for continuous actions: APG, APO, ASAC, AVG, CrossQ, DAgger, IQL, PPO, REDQ, RVISAC, SAC, TD3,"
+                " UDRL."
             )
 
     def sweep(self, **values: Sequence[float]) -> Sweep:

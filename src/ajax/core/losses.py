@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+
+from ajax.core.distributions import Categorical
 
 
 def huber(error: jax.Array, delta: jax.Array | float = 1.0) -> jax.Array:
@@ -20,6 +24,18 @@ def expectile(error: jax.Array, tau: jax.Array | float) -> jax.Array:
 def clipped_surrogate(ratio: jax.Array, advantage: jax.Array, clip: jax.Array | float) -> jax.Array:
     """PPO's objective to *maximize*: min(ratio A, clip(ratio, 1 - clip, 1 + clip) A) (Schulman et al. 2017, eq. 7)."""
     return jnp.minimum(ratio * advantage, jnp.clip(ratio, 1.0 - clip, 1.0 + clip) * advantage)
+
+
+def imitation_error(pi: Any, action: jax.Array) -> jax.Array:
+    """How far a policy is from actions, (batch,): -log pi(a) of discrete ones, else the mode's squared distance.
+
+    Args:
+        pi: a distribution, or the actions (batch, size) of a deterministic policy.
+        action: (batch,) indices, or (batch, size).
+    """
+    if isinstance(pi, Categorical):
+        return -pi.log_prob(action)
+    return jnp.square((pi if isinstance(pi, jax.Array) else pi.mode()) - action).sum(-1)
 
 
 def standardize(x: jax.Array, eps: float = 1e-8) -> jax.Array:

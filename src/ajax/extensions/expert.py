@@ -16,10 +16,11 @@ from ajax.core.expert import Expert, advise, memories
 from ajax.core.hooks import Extension, View
 from ajax.core.keys import stream
 from ajax.core.learn import adam, descend
+from ajax.core.losses import imitation_error
 from ajax.core.records import Net, Spec
 from ajax.core.returns import td_target
 from ajax.core.schedules import Scheduled, value_at
-from ajax.extensions.networks import actor_of, discount_of, distance, mode_of, policy_of, refuse_memory, with_actor
+from ajax.extensions.networks import actor_of, discount_of, mode_of, policy_of, refuse_memory, with_actor
 
 ACTION = "expert_action"
 """Name under which an expert's actions (n, ...), in agent units, are recorded with transitions."""
@@ -88,7 +89,7 @@ class BehaviorCloning(Extension):
             now, action = jax.tree.map(lambda x: x[index], (rows.now, rows.action))
 
             def loss(net: Net):
-                value = distance(policy_of(net, now), action).mean()
+                value = imitation_error(policy_of(net, now), action).mean()
                 return value, {"loss": value}
 
             net, metrics = descend(net, tx, loss)
@@ -131,7 +132,7 @@ class Imitation(Guided):
         assert view.net is not None
         x, action = view.batch.now, view.extra(ACTION)
         pi = policy_of(view.net, x)
-        error = distance(pi, action)
+        error = imitation_error(pi, action)
         if self.q_filter:
             own = mode_of(jax.lax.stop_gradient(pi))
             better = value(view, x, action) > value(view, x, own)

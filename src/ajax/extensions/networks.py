@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
-from ajax.core.distributions import Categorical
 from ajax.core.errors import CapabilityError
 from ajax.core.learn import pick
 from ajax.core.records import Batch, Inputs, Net
@@ -79,13 +77,6 @@ def policy_of(net: Net, x: Inputs) -> Any:
 def mode_of(pi: Any) -> jax.Array:
     """The most likely action of a distribution; an action is itself."""
     return pi if isinstance(pi, jax.Array) else pi.mode()
-
-
-def distance(pi: Any, action: jax.Array) -> jax.Array:
-    """How far a policy is from actions, (batch,): -log pi(a) of discrete ones, else the mode's squared distance."""
-    if isinstance(pi, Categorical):
-        return -pi.log_prob(action)
-    return jnp.square(mode_of(pi) - action).sum(-1)
 
 
 def estimates(critic: Net, b: Batch) -> jax.Array:

@@ -143,6 +143,7 @@ def resume(
     steps: int | None = None,
     *,
     env: Any = None,
+    agent: Agent | None = None,
     dataset: Dataset | None = None,
     extensions: Sequence[Extension] | None = None,
     checkpoint_seconds: float = 30.0,
@@ -155,6 +156,7 @@ def resume(
         out: the folder.
         steps: environment steps in all; those last asked for unless given.
         env: the environment, where it was given as an object that `config.json` can't name.
+        agent: the agent, again, where it holds objects (an expert) that `config.json` can't name.
         dataset: what an offline run learns from, again.
         extensions: the stack, again, where it holds objects (experts, datasets) that `config.json` can't name.
         checkpoint_seconds, loggers, progress: as for `train`.
@@ -167,50 +169,61 @@ def resume(
         for logger in loggers:
             stack.callback(logger.close)
         folder = stack.enter_context(RunFolder(out, resume=True))
-        session = open_session(folder.path, env, dataset, extensions)
+        session = open_session(folder.path, env, dataset, extensions, agent)
         session.record(folder, tuple(loggers), checkpoint_seconds)
         return session.train_to(session.target if steps is None else steps, progress=progress)
 
 
-def load(out: str | Path, *, env: Any = None, extensions: Sequence[Extension] | None = None) -> Result:
+def load(
+    out: str | Path, *, env: Any = None, agent: Agent | None = None, extensions: Sequence[Extension] | None = None
+) -> Result:
     """Read a results folder: its curves and its trained runs, without training on.
 
     Args:
         out: the folder.
-        env, extensions: as for `resume`.
+        env, agent, extensions: as for `resume`.
 
     Raises:
         CheckpointError: there is none, or it does not fit.
     """
-    return Result(open_session(Path(out), env, extensions=extensions))
+    return Result(open_session(Path(out), env, extensions=extensions, agent=agent))
 
 
 def evaluate(
-    out: str | Path, *, episodes: int = 100, env: Any = None, extensions: Sequence[Extension] | None = None
+    out: str | Path,
+    *,
+    episodes: int = 100,
+    env: Any = None,
+    agent: Agent | None = None,
+    extensions: Sequence[Extension] | None = None,
 ) -> Evaluation:
     """Evaluate the newest checkpoint of a results folder on fresh episodes; arrays are (lanes, episodes).
 
     Args:
         out: the folder.
         episodes: how many, of every lane.
-        env, extensions: as for `resume`.
+        env, agent, extensions: as for `resume`.
 
     Raises:
         CheckpointError: there is none, or it does not fit.
     """
     if episodes < 1:
         raise ConfigError(f"episodes={episodes} must be at least 1.")
-    return open_session(Path(out), env, extensions=extensions).evaluate(episodes)
+    return open_session(Path(out), env, extensions=extensions, agent=agent).evaluate(episodes)
 
 
 def open_session(
-    folder: Path, env: Any = None, dataset: Dataset | None = None, extensions: Sequence[Extension] | None = None
+    folder: Path,
+    env: Any = None,
+    dataset: Dataset | None = None,
+    extensions: Sequence[Extension] | None = None,
+    agent: Agent | None = None,
 ) -> Session:
     """The session of a results folder, where its newest checkpoint left it, or at its start if there is none yet.
 
     Only reads, so that a run that is under way may be looked at.
     """
-    plan = Plan.from_json(read_config(folder), extensions)
+    plan = Plan.from_json(read_config(folder), extensions, agent)
     if env is None and plan.env_id is None:
         raise CheckpointError(
             f"{folder} was trained on {plan.env_name}, an object made in Python. Open it from Python:"
@@ -240,11 +253,12 @@ def make_task(plan: Plan, env: Any, dataset: Dataset | None = None) -> Task:
     task = Task(env, n_envs, plan.normalize, offline=plan.offline)
     agent.check_spaces(task.spec)
     slopes.check(agent, env)
-    check_extensions(agent, plan.extensions, loop_of(agent, plan.offline).FOLDS)
+    extensions = (*plan.extensions, *agent.brings())
+    check_extensions(agent, extensions, loop_of(agent, plan.offline).FOLDS)
     memory.check(agent, plan.offline, plan.extensions)
     if agent.loop == "episodic":
         episodic.check(agent, env)
-    task = task.replace(extensions=tuple(extension.bind(task.spec) for extension in plan.extensions))
+    task = task.replace(extensions=tuple(extension.bind(task.spec) for extension in extensions))
     return task if dataset is None else task.replace(dataset=dataset.store(task.spec))
 
 

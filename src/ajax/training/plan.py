@@ -109,29 +109,31 @@ class Plan:
         """The plan as JSON values; `extensions` are kept as configurations."""
         data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         data = {name: int(value) if isinstance(value, np.integer) else value for name, value in data.items()}
-        distinct = list(dict.fromkeys(self.agents))
+        distinct = list({id(agent): agent for agent in self.agents}.values())  # an expert's arrays have no hash
         data["agents"] = [to_dict(agent) for agent in distinct]
-        data["lanes"] = [distinct.index(agent) for agent in self.agents]
+        data["lanes"] = [[id(other) for other in distinct].index(id(agent)) for agent in self.agents]
         data["normalize"] = to_dict(self.normalize)
         data["extensions"] = [to_dict(extension) for extension in self.extensions]
         versions = {"ajax": ajax.__version__, "jax": jax.__version__}
         return {"format": FORMAT, "versions": versions, **data}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any], extensions: Sequence[Extension] | None = None) -> Plan:
-        """The inverse of `to_json`; `extensions` stand in for those that the file describes.
+    def from_json(
+        cls, data: dict[str, Any], extensions: Sequence[Extension] | None = None, agent: Agent | None = None
+    ) -> Plan:
+        """The inverse of `to_json`; `extensions` stand in for those of the file, an `agent`'s objects for its agents'.
 
         Raises:
             ConfigError: the file has another format.
-            CheckpointError: an extension holds what a file can't, and `extensions` were not given or are others.
+            CheckpointError: an agent or an extension holds what a file can't, and was not given or is another.
         """
         if data.get("format") != FORMAT:
             raise ConfigError(f"config.json has format {data.get('format')!r}; this version of Ajax reads {FORMAT}.")
         from ajax.agents import get
 
-        for agent in data["agents"]:
-            get(agent["config"])  # its class must be loaded to be found by name
-        distinct = [from_dict(agent) for agent in data["agents"]]
+        for saved in data["agents"]:
+            get(saved["config"])  # its class must be loaded to be found by name
+        distinct = [_agent(saved, agent) for saved in data["agents"]]
         values = {f.name: data[f.name] for f in dataclasses.fields(cls)}
         values |= {
             "agents": tuple(distinct[i] for i in data["lanes"]),
@@ -141,6 +143,22 @@ class Plan:
             "extensions": _extensions(data["extensions"], extensions),
         }
         return cls(**values)
+
+
+def _agent(data: dict[str, Any], given: Agent | None) -> Agent:
+    """An agent of `config.json`, with the objects (an expert) of the one that is `given`."""
+    objects = {name for name, value in data.items() if isinstance(value, dict) and "object" in value}
+    if not objects:
+        return from_dict(data)
+    if given is None or type(given).__name__ != data["config"]:
+        raise CheckpointError(
+            f"{data['config']} holds {', '.join(sorted(objects))}, made in Python, which a results folder does not"
+            f" hold. Open the run from Python, and give the agent again: agent={data['config']}(...)."
+        )
+    return dataclasses.replace(
+        from_dict({name: value for name, value in data.items() if name not in objects}),
+        **{name: vars(given)[name] for name in objects},
+    )
 
 
 def _extensions(data: list[dict[str, Any]], given: Sequence[Extension] | None) -> tuple[Extension, ...]:

@@ -13,6 +13,7 @@ from ajax.agents.apo import APO
 from ajax.agents.asac import ASAC
 from ajax.agents.avg import AVG
 from ajax.agents.crossq import CrossQ
+from ajax.agents.dagger import DAgger
 from ajax.agents.dqn import DQN
 from ajax.agents.iql import IQL
 from ajax.agents.ppo import PPO
@@ -32,6 +33,7 @@ from ajax.core.schedules import Linear
 from ajax.networks.torsos import Torso
 from ajax.probing.spec import Spec
 from ajax.probing.subjects import AjaxSubject
+from ajax.probing.suites.experts import Listed
 
 SMALL = Torso(widths=(32, 32))
 SMOOTH = Torso(widths=(32, 32), activation="tanh")  # no kinks in Q(s, .) for the best action to sit in
@@ -76,6 +78,12 @@ PRESETS: dict[str, Agent] = {
         torso=SMOOTH,
         critic_torso=SMOOTH,
         replay=dataclasses.replace(REPLAY, batch_size=256),  # fewer rows make noisy statistics
+    ),
+    "DAgger": DAgger(
+        expert=Listed(actions=(2.0, -1.0, 0.5, 0.5), discrete=False),
+        learning_rate=DECAY,
+        torso=SMOOTH,
+        replay=REPLAY,
     ),
     "DQN": DQN(gamma=0.7, learning_rate=3e-3, epsilon=0.5, target_period=20, torso=SMALL, replay=REPLAY),
     "IQL": IQL(
@@ -155,7 +163,7 @@ PRESETS: dict[str, Agent] = {
     ),
 }
 
-DIGEST = "b01560f13686"
+DIGEST = "12e65aa8da9d"
 
 
 def make(

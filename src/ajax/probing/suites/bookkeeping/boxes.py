@@ -13,6 +13,7 @@ from ajax.core.records import Net
 from ajax.probing import Case
 from ajax.probing.suites.bookkeeping.walk import WALK, audit
 from ajax.probing.suites.exact import Fact, exact_case, same, train, updates
+from ajax.probing.suites.experts import Uniform
 from ajax.probing.suites.presets import DECAY, REPLAY, make
 
 STEPS = 400
@@ -127,6 +128,13 @@ CASES = (
         fact("log_alpha updates", UPDATES // 2, {"policy delay ignored": UPDATES, "temperature not tuned": 0}),
         fact("critic statistics", UPDATES, {"critic's statistics never kept": 0, "one call a half": 2 * UPDATES}),
         fact("actor statistics", UPDATES // 2, {"actor's statistics never kept": 0, "policy delay ignored": UPDATES}),
+    ),
+    bookkeeping(
+        make("DAgger", expert=Uniform(low=-1.5, high=3.0), beta=1.0).agent,
+        "p9-DAgger",
+        critic=fact(
+            "actor updates", UPDATES, {"learning in warm-up": ROWS, "updates counted by environment": 4 * UPDATES}
+        ),
     ),
     bookkeeping(
         make("IQL", tau=1.0).agent,

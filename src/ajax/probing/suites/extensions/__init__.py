@@ -1,7 +1,7 @@
 """Every phase that an agent folds, through extensions of known effect."""
 
-from ajax.probing.suites.extensions import apg, boxes, commanded, discrete
+from ajax.probing.suites.extensions import apg, boxes, commanded, dagger, discrete
 
-CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES, *apg.CASES, *commanded.CASES)}
+CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES, *apg.CASES, *commanded.CASES, *dagger.CASES)}
 
-ANSWER_DIGEST = "2434e0cc1f0b"
+ANSWER_DIGEST = "76cbe619009b"

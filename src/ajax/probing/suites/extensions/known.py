@@ -71,9 +71,10 @@ class Drawn(Extension):
     reward_weight: float = setting(default=0.0, low=0, help="weight of its squared distance in each reward")
 
     def actor_loss(self, view: View) -> jax.Array:
-        """The term, of a network that returns a distribution."""
+        """The term, of a network that returns a distribution or an action."""
         assert view.net is not None
-        return self.loss_weight * jnp.square(view.net(view.batch.now).mode() - self.loss).mean()
+        pi = view.net(view.batch.now)
+        return self.loss_weight * jnp.square((pi if isinstance(pi, jax.Array) else pi.mode()) - self.loss).mean()
 
     def reward(self, reward: jax.Array, view: View) -> jax.Array:
         """The rewards, less the distance of each row's action."""

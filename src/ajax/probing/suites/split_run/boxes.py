@@ -31,6 +31,9 @@ CASES = (
     split_case("p4-ASAC", "ASAC, split run", make("ASAC", SHORT, alpha_learning_rate=DECAY).agent, WALK, STEPS),
     split_case("p4-AVG", "AVG, split run", make("AVG").agent, WALK, STEPS),
     split_case("p4-CrossQ", "CrossQ, split run", make("CrossQ", SHORT, alpha_learning_rate=DECAY).agent, WALK, STEPS),
+    split_case(
+        "p4-DAgger", "DAgger, split run", make("DAgger", SHORT, beta=Linear(start=1.0, end=0.0)).agent, WALK, STEPS
+    ),
     split_case("p4-IQL", "IQL, split run", IQL, WALK, STEPS),
     split_case("p4-REDQ", "REDQ, split run", REDQ, WALK, STEPS),
     split_case("p4-RVISAC", "RVISAC, split run", make("RVISAC", SHORT, alpha_learning_rate=DECAY).agent, WALK, STEPS),

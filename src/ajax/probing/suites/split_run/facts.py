@@ -57,9 +57,9 @@ def split(agent: Agent, spec: Spec, budget: int, seeds: Sequence[int]) -> Split:
     with tempfile.TemporaryDirectory() as folder:
         out = f"{folder}/run"
         half = train(agent, spec, budget // 2, seeds, horizon=budget, evaluations=1, out=out, **options)
-        saved, found = [half.run(lane) for lane in lanes], load(out, env=spec.env())
+        saved, found = [half.run(lane) for lane in lanes], load(out, env=spec.env(), agent=agent)
         restored = [found.run(lane) for lane in lanes]
-        resumed = resume(out, budget, env=spec.env(), progress=False)
+        resumed = resume(out, budget, env=spec.env(), agent=agent, progress=False)
     return Split(saved, restored, whole, resumed)
 
 
