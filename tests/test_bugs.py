@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ajax.agents import MODULES
 from ajax.probing.calibrate import load_cases
 from ajax.probing.faults import load_catalogue
 
@@ -43,7 +44,8 @@ def test_named_faults_are_in_the_catalogue():
 
 def test_every_planted_fault_of_a_unit_test_has_its_row():
     units = {fault for fault in load_catalogue(HERE / "probing" / "faults") if fault.startswith("U-")}
-    assert not units - set(FAULTS)
+    of_one_agent = {fault for fault in units if fault.split("-")[1] in MODULES}
+    assert not units - of_one_agent - set(FAULTS)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:50])
