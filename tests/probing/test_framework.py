@@ -75,7 +75,6 @@ WITHOUT = {
     ("ASAC", "episode_ends"): "not calibrated yet",
     **{("DAgger", module): "not certified yet" for module in ("episode_ends", "action_box")},
     **{(agent, "action_box"): "not certified yet" for agent in ("APO", "ASAC", "AVG", "CrossQ", "REDQ", "RVISAC")},
-    **{("UDRL", module): "not certified yet" for module in ("value_chains", "episode_ends", "action_box")},
 }
 """Agent and module: why the agent has no case there."""
 

@@ -215,22 +215,6 @@ class AjaxTrained:
 
         return self._map(best, obs)
 
-    def chances(self, obs: np.ndarray, command: np.ndarray) -> np.ndarray:
-        """Each action's probability at observations (n, features) under commands (n, 2): (seeds, n, actions)."""
-        return np.exp(self._map(lambda state, x: self._told(state, x, command).log_probs, obs))
-
-    def obeys(self, obs: np.ndarray, command: np.ndarray) -> np.ndarray:
-        """The best actions at observations (n, features) under commands (n, 2), as `act` gives them."""
-        from ajax.core.spaces import to_box
-
-        space = self.spec.action_space
-        return self._map(lambda state, x: to_box(space, self._told(state, x, command).mode()), obs)
-
-    def _told(self, state: Any, x: Any, command: np.ndarray) -> Any:
-        """The distribution of an agent that follows commands."""
-        self._needs("behavior")
-        return self.agent.behavior(state, x.replace(command=np.asarray(command, np.float32)))
-
     def _map(self, read: Callable[[Any, Any], Any], obs: np.ndarray | History) -> np.ndarray:
         import jax
         import jax.numpy as jnp

@@ -11,6 +11,18 @@ from ajax.core.hooks import Extension, View
 
 
 @config
+class Uniform(Extension):
+    """Acts uniformly at random while collecting, so that what the episodes say of an action is known exactly."""
+
+    def act(self, action: jax.Array, view: View) -> tuple[jax.Array, Any]:
+        """A uniform draw."""
+        assert view.spec is not None
+        if view.spec.discrete:
+            return view.spec.action.sample(view.key, action.shape), view.each
+        return jax.random.uniform(view.key, action.shape, minval=-1.0), view.each
+
+
+@config
 class Overhear(Extension):
     """Records the command that each action was taken under, with its transition."""
 

@@ -1,7 +1,7 @@
 """How episodes end: terminations against time limits, rollouts' ends, environments out of step, the rewards' scale."""
 
-from ajax.probing.suites.episode_ends import boxes, discrete, linear
+from ajax.probing.suites.episode_ends import boxes, commanded, discrete, linear
 
-CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES, *linear.CASES)}
+CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES, *linear.CASES, *commanded.CASES)}
 
-ANSWER_DIGEST = "198924334cd8"
+ANSWER_DIGEST = "28b330c16613"
