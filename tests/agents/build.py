@@ -51,8 +51,9 @@ def random_batch(spec: Spec, size: int = 32, seed: int = 0) -> Batch:
     action: Any = rng.uniform(-0.9, 0.9, (size, spec.action_size)).astype(np.float32) if not spec.discrete else None
     if spec.discrete:
         action = rng.integers(0, spec.n_actions, size).astype(np.int32)
+    now, following = (Inputs(rng.normal(size=(size, n_states)).astype(np.float32)) for _ in range(2))
     command = np.stack([8.0 * rng.normal(size=size), rng.integers(1, 9, size)], -1).astype(np.float32)
-    now, following = (Inputs(rng.normal(size=(size, n_states)).astype(np.float32), command=command) for _ in range(2))
+    now, following = (inputs.replace(command=command) for inputs in (now, following))
     terminated = (np.arange(size) % 4 == 0).astype(np.float32)
     reward = rng.normal(size=size).astype(np.float32)
     return Batch(now, action, reward, terminated, np.zeros_like(terminated), following, {"label": action[::-1]})
