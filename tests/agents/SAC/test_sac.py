@@ -69,6 +69,12 @@ def test_soft_value_and_entropy_of_discrete_actions():
     np.testing.assert_allclose(entropy, [-(0.25 * np.log(0.25) + 0.75 * np.log(0.75))], rtol=1e-6)
 
 
+def test_entropy_on_a_box_is_minus_the_log_probability_of_the_sample():
+    s, x = first(AGENT, BOX), states([0, 1], 2)
+    _, log_prob = s.actor(x).sample_and_log_prob(KEY)
+    np.testing.assert_allclose(soft_value(s.actor, s.target, x, jnp.float32(0.5), KEY)[1], -log_prob, rtol=1e-6)
+
+
 def test_each_critic_is_moved_by_its_own_error():
     b = transitions(2, [0], [1], [5.0], [1], [1])
     s = discrete(online=[[[0.0, 1.0], [0.0, 0.0]], [[0.0, 7.0], [0.0, 0.0]]])
@@ -148,6 +154,7 @@ def test_the_target_moves_a_share_tau_towards_the_critics_after_their_step():
     after, _, _ = step(AGENT, s, random_batch(DISCRETE), clock(), KEY)
     expected = jax.tree.map(lambda t, o: 0.995 * t + 0.005 * o, s.target.params, after.critic.params)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7), after.target.params, expected)
+    assert after.target.module == s.target.module and after.target.opt == ()
 
 
 @pytest.mark.parametrize("space", [BOX, DISCRETE], ids=["box", "discrete"])
