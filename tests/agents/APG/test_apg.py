@@ -213,6 +213,11 @@ def test_acting_keeps_the_noise_that_made_the_action():
     assert not extras["noise"].any()
 
 
+def test_every_step_of_a_rollout_draws_its_own_noise():
+    noise = np.ravel(sloped(AGENT, ENV).extras["noise"])
+    assert len(noise) == 6 and len(np.unique(noise)) == 6
+
+
 @struct.dataclass
 class Still(LinearEnv):
     """Nothing in it has a derivative in the action."""
