@@ -126,3 +126,8 @@ def test_workers_keep_within_the_memory(monkeypatch):
     assert faults._workers() == 1
     pages["SC_AVPHYS_PAGES"] = 2**30
     assert faults._workers() == os.cpu_count()
+
+
+def test_a_named_mistake_may_end_in_a_number():
+    message = "read 0.40; closest named mistake: lambda ignored (1) (0.40) or no discount (-0.4), 6 of 8 agree; look at"
+    assert faults._named(message) == ["lambda ignored (1)", "no discount"]
