@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ajax.agents import MODULES, get
-from ajax.core.config import config, setting
+from ajax.core.config import config, paths, setting
 from ajax.core.expert import Stateless
 from ajax.core.hooks import ALWAYS, PHASES, Extension
 from ajax.core.keys import stream
@@ -146,7 +146,8 @@ def noting(agent: Any, run: str) -> Any:
 @functools.cache
 def watched(name: str, kind: str) -> tuple[Any, list[Call], dict[str, frozenset[str]]]:
     """A tiny run with two watchers: the result, all calls, and the parts of each phase's batch."""
-    agent, run = noting(tiny(name, **taught(name, kind)), f"{name} {kind}"), f"{name} {kind}"
+    delays = {path: 2 for path in paths(get(name)()) if path == "policy_delay"}  # due within so few updates
+    agent, run = noting(tiny(name, **taught(name, kind), **delays), f"{name} {kind}"), f"{name} {kind}"
     watch = watcher(get(name)())
     stack = watch(to=f"{run}/0", add=TARGET - 4.0, first=True), watch(to=f"{run}/1", add=4.0, first=False)
     steps = steps_for(agent, UPDATES)
