@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ajax.agents.ppo import PPO as PPO
     from ajax.agents.pqn import PQN as PQN
     from ajax.agents.redq import REDQ as REDQ
-    from ajax.agents.rvi_sac import RVISAC as RVISAC
+    from ajax.agents.rvisac import RVISAC as RVISAC
     from ajax.agents.sac import SAC as SAC
     from ajax.agents.td3 import TD3 as TD3
     from ajax.agents.udrl import UDRL as UDRL
@@ -72,7 +72,7 @@ _HOMES = {
     "PPO": "ajax.agents.ppo",
     "PQN": "ajax.agents.pqn",
     "REDQ": "ajax.agents.redq",
-    "RVISAC": "ajax.agents.rvi_sac",
+    "RVISAC": "ajax.agents.rvisac",
     "SAC": "ajax.agents.sac",
     "TD3": "ajax.agents.td3",
     "UDRL": "ajax.agents.udrl",

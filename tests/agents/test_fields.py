@@ -25,7 +25,7 @@ from ajax.agents.iql import IQL
 from ajax.agents.ppo import PPO
 from ajax.agents.pqn import PQN
 from ajax.agents.redq import REDQ
-from ajax.agents.rvi_sac import RVISAC
+from ajax.agents.rvisac import RVISAC
 from ajax.agents.sac import SAC
 from ajax.agents.td3 import TD3
 from ajax.agents.udrl import UDRL

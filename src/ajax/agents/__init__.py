@@ -19,7 +19,7 @@ MODULES = {
     "PPO": "ppo",
     "PQN": "pqn",
     "REDQ": "redq",
-    "RVISAC": "rvi_sac",
+    "RVISAC": "rvisac",
     "SAC": "sac",
     "TD3": "td3",
     "UDRL": "udrl",

@@ -15,8 +15,7 @@ from ajax.core.learn import Metrics, select
 from ajax.core.records import Batch, Clock
 from ajax.environments.wrappers import time_limit
 from ajax.training import normalise
-from ajax.training.collect import interact, step_keys
-from ajax.training.off_policy import repeat, steps_per_tick, updates_per_tick
+from ajax.training.off_policy import gather, repeat, steps_per_tick, updates_per_tick
 from ajax.training.run import Finished, Run, Task
 from ajax.training.stage import hooks_of
 
@@ -53,14 +52,7 @@ def check(agent: Any, env: Any) -> None:
 
 def tick(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool) -> tuple[Run, Metrics, Finished]:
     """`replay.steps` steps of every environment, then `replay.updates` updates once learning has started."""
-    keys = step_keys(stream(key, "collect"), agent.replay.steps, task.n_envs)
-
-    def collect(run: Run, i: jax.Array) -> tuple[Run, Finished]:
-        now = clock.replace(step=clock.step + i * task.n_envs)
-        run, row, finished = interact(agent, task, run, jax.tree.map(lambda x: x[i], keys), now, learn)
-        return keep(task, run, row), finished
-
-    run, finished = repeat(collect, run, agent.replay.steps)
+    run, finished = gather(agent, task, run, stream(key, "collect"), clock, learn, keep)
     run, metrics = learn_from(agent, task, run, stream(key, "learn"), clock, learn)
     return run, metrics, finished
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -43,17 +44,23 @@ def init_store(agent: Any, row: Batch) -> replay.Store:
 
 def tick(agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool) -> tuple[Run, Metrics, Finished]:
     """`replay.steps` steps of every environment, then `replay.updates` updates once learning has started."""
+    run, finished = gather(agent, task, run, stream(key, "collect"), clock, learn, keep)
+    run, metrics = learn_from(agent, task, run, stream(key, "learn"), clock, learn)
+    return run, metrics, finished
 
-    keys = step_keys(stream(key, "collect"), agent.replay.steps, task.n_envs)
+
+def gather(
+    agent: Any, task: Task, run: Run, key: jax.Array, clock: Clock, learn: bool, keep: Callable[[Task, Run, Batch], Run]
+) -> tuple[Run, Finished]:
+    """`replay.steps` steps of every environment, each raw row given to `keep`; returns what ended as well."""
+    keys = step_keys(key, agent.replay.steps, task.n_envs)
 
     def collect(run: Run, i: jax.Array) -> tuple[Run, Finished]:
         now = clock.replace(step=clock.step + i * task.n_envs)
         run, row, finished = interact(agent, task, run, jax.tree.map(lambda x: x[i], keys), now, learn)
         return keep(task, run, row), finished
 
-    run, finished = repeat(collect, run, agent.replay.steps)
-    run, metrics = learn_from(agent, task, run, stream(key, "learn"), clock, learn)
-    return run, metrics, finished
+    return repeat(collect, run, agent.replay.steps)
 
 
 def keep(task: Task, run: Run, row: Batch) -> Run:

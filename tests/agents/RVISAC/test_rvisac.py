@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ajax.agents.rvi_sac import RVISAC, State
+from ajax.agents.rvisac import RVISAC, State
 from ajax.buffers.replay import Replay
 from ajax.core.errors import ConfigError
 from ajax.core.keys import stream

@@ -2,7 +2,7 @@
 
 Hisaki & Ono 2024, "RVI-SAC: Average Reward Off-Policy Deep Reinforcement Learning", ICML, arXiv:2408.01972. Numbers and
 the order of the steps are those of the authors' code (yhisaki/average-reward-drl, average_reward_drl/algorithms/
-rvi_sac.py), which changed them more than once; the paper's own table could not be compared.
+rvisac.py), which changed them more than once; the paper's own table could not be compared.
 
 Values are differential. What holds their constant is the reference f(Q), a share of the values' mean: it is subtracted
 from every reward and follows the values slowly, so that it becomes the gain. Where the task terminates it is reset and
