@@ -73,42 +73,36 @@ def steps(n: int) -> str:
 def picture(rows: list[Done], path: Path) -> None:
     """Learning curves, a panel a row."""
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
     columns = 4
     height = -(-len(rows) // columns)
     figure = Figure(figsize=(12, 2.5 * height + 0.6), dpi=110, layout="constrained")
     panels = np.atleast_1d(figure.subplots(height, columns, squeeze=False)).ravel()
     for axes, (row, ours, theirs) in zip(panels, rows, strict=False):
-        _curve(axes, ours, OURS)
+        _curve(axes, ours, OURS, "Ajax, 8 seeds")
         if theirs:
-            _curve(axes, theirs, THEIRS)
-        for value, color, style in (
-            (row.published.value if row.published else None, QUOTED, (0, (4, 3))),
-            (ours.get("data"), DATA, (0, (1, 2))),
+            _curve(axes, theirs, THEIRS, "Stable-Baselines3 or SBX, 2 seeds")
+        for value, color, style, label in (
+            (row.published.value if row.published else None, QUOTED, (0, (4, 3)), "published by RL Zoo"),
+            (ours.get("data"), DATA, (0, (1, 2)), "mean return in the dataset"),
         ):
             if value is not None:
-                axes.axhline(value, color=color, linewidth=1.2, linestyle=style)
+                axes.axhline(value, color=color, linewidth=1.2, linestyle=style, label=label)
         _dress(axes, row)
     for axes in panels[len(rows) :]:
         axes.set_visible(False)
-    handles = [
-        Line2D([], [], color=OURS, linewidth=2, label="Ajax, 8 seeds"),
-        Line2D([], [], color=THEIRS, linewidth=2, label="Stable-Baselines3 or SBX, 2 seeds"),
-        Line2D([], [], color=QUOTED, linestyle=(0, (4, 3)), label="published by RL Zoo"),
-        Line2D([], [], color=DATA, linestyle=(0, (1, 2)), label="mean return in the dataset"),
-    ]
-    figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False, fontsize=10)
+    drawn = {line.get_label(): line for axes in panels for line in axes.get_lines()}  # only what there is
+    figure.legend(handles=list(drawn.values()), loc="outside upper center", ncols=4, frameon=False, fontsize=10)
     figure.supxlabel("environment steps (offline: updates)", fontsize=10)
     figure.supylabel("return", fontsize=10)
     figure.savefig(path, metadata={"Software": None})
 
 
-def _curve(axes: Any, result: dict[str, Any], color: str) -> None:
+def _curve(axes: Any, result: dict[str, Any], color: str, label: str) -> None:
     returns = np.array(result["returns"], float)
     estimates = [bootstrap_interval(column[np.isfinite(column)]) for column in returns.T]
     value, low, high = (np.array([getattr(e, name) for e in estimates]) for name in ("value", "low", "high"))
-    axes.plot(result["steps"], value, color=color, linewidth=1.8)
+    axes.plot(result["steps"], value, color=color, linewidth=1.8, label=label)
     axes.fill_between(result["steps"], low, high, color=color, alpha=0.2, linewidth=0)
 
 
