@@ -124,6 +124,8 @@ def test_each_entropic_mistake_has_an_answer_of_its_own():
     assert found["entropy with the wrong sign in the target"] == pytest.approx(found["right"] - 2 * 0.8 * 0.3 * h)
     assert found["no tanh Jacobian in the target"] > found["right"] + 0.05
     assert found["no tanh Jacobian in the policy"] < found["right"] - 1.0
+    values = found["no entropy in the target"]  # the sum of two critics doubles these, and not the entropy
+    assert found["sum of two critics for their minimum"] == pytest.approx(found["right"] + values)
 
 
 def test_regions_of_the_box_choose_transitions():

@@ -117,3 +117,15 @@ def test_endless_episodes_are_refused():
     endless = Spec.of("endless", lambda s, a: (0, 1.0, False), n_states=1, n_actions=1)
     with pytest.raises(RuntimeError, match="more than 64 steps"):
         list(episodes(endless))
+
+
+def test_joined_episodes_go_on_until_the_task_ends():
+    # from s0, action 0 ends the task for 1; action 1 leads to s1, where the time limit strikes after a step that pays 2
+    spec = Spec.of(
+        "ends", lambda s, a: (1 if s == 0 and a else 2, 1.0 + s, s == 0 and a == 0), n_states=3, n_actions=2, limit=2
+    )
+    joined = Hindsight(**MISTAKES["episodes go on beyond a time limit"])
+    np.testing.assert_allclose(conditional(spec, 0, (1, 1), joined), [1, 0])
+    assert conditional(spec, 0, (3, 2), joined) is None, "a time limit ends no episode"
+    np.testing.assert_allclose(conditional(spec, 0, (4, 3), joined), [0, 1])
+    np.testing.assert_allclose(conditional(spec, 1, (3, 2), joined), [0.5, 0.5])

@@ -150,6 +150,25 @@ def test_differential_values_of_two_states():
     assert np.isinf(answers(Problem(spec, Estimator(average=True)), lambda s: s.v[0])["gain not subtracted"])
 
 
+def test_without_the_gain_values_diverge_and_the_best_policy_stays():
+    # staying pays 1, going on 0: the policy that stays has the best gain, whether it is subtracted or not
+    spec = Spec.of("stay", lambda s, a: (s if a == 0 else 1 - s, float(a == 0), False), n_states=2, n_actions=2)
+    found = solve(spec, Estimator(average=True, subtract_gain=False))
+    assert np.all(np.isinf(found.v)) and found.gain == pytest.approx(1.0)
+    assert list(found.greedy) == [0, 0]
+
+
+def test_a_bootstrap_from_what_was_acted_on_never_looks_ahead():
+    # s0 pays 0 and leads to s1, which pays 1 and ends: Q(s0) = 0.9 Q(s0)
+    spec = Spec.of("two steps", lambda s, a: (min(s + 1, 2), float(s), s == 1), n_states=3, n_actions=2)
+    found = answers(Problem(spec, Estimator(gamma=0.9)), lambda s: s.q[0, 0])
+    assert found["right"] == pytest.approx(0.9)
+    assert found["next observation is the one acted on"] == pytest.approx(0.0)
+    # paid 0.2 a step, Q(s0) = 0.2 / (1 - 0.9)
+    spec = Spec.of("paid", lambda s, a: (min(s + 1, 2), 0.2, s == 1), n_states=3, n_actions=2)
+    assert solve(spec, Estimator(gamma=0.9, moved=False)).q[0, 0] == pytest.approx(2.0)
+
+
 def test_data_counts_a_long_simulation():
     spec, policy = random_spec(5, limit=3, stagger=2), random_policy(5)
     data, rows = collect(spec, policy), simulate(spec, policy, 30_000)
@@ -173,7 +192,7 @@ def one_step(rows, gamma, boot):
         ({"bootstrap": "reset"}, lambda row, v: v[row[6]] if row[5] else v[row[3]]),
         ({"bootstrap": "current"}, lambda row, v: v[row[0]] if row[5] else v[row[3]]),
         ({"seen_as": (1, 2, 3, 0)}, lambda row, v: v[(row[3] + 1) % 4]),
-        ({"critics": 0.5}, lambda row, v: 0.5 * v[row[3]]),
+        ({"boot": 0.5}, lambda row, v: 0.5 * v[row[3]]),
     ],
     ids=["right", "limit ends", "reset", "current", "taken for another", "half"],
 )

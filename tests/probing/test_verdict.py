@@ -174,3 +174,18 @@ def test_a_tolerance_is_at_most_a_tenth():
 
 def test_training_that_stops_short_of_a_mistakes_answer_still_names_it():
     assert "closest named mistake: mean instead of max in the bootstrap (0.40)" in judge(case(noisy(0.46, 8))).text
+
+
+def test_a_mistake_much_nearer_than_any_other_answer_is_named_though_one_reading_is_off():
+    asked = (Query("first", 1.0, {"half": 0.5, "none": 0.0}), Query("second", 2.0, {"none": 0.0}))
+    found = judge(case(noisy(0.5, 8), noisy(2.1, 8), queries=asked))
+    assert "closest named mistake: half (0.50), 8 of 8 agree" in found.text
+    found = judge(case(noisy(0.5, 8), noisy(1.4, 8), queries=asked))
+    assert "no named mistake is near; the nearest is half (2.00)" in found.text
+
+
+@pytest.mark.parametrize(("value", "named"), [(9.0, True), (-9.0, True), (1.6, False)])
+def test_a_diverging_answer_is_met_far_beyond_all_others(value, named):
+    asked = (Query("V", 0.0, {"gone": np.inf, "one": 1.0}),)
+    text = judge(case(noisy(value, 8), queries=asked)).text
+    assert ("closest named mistake: gone (diverges), 8 of 8 agree" in text) == named

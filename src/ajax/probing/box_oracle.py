@@ -32,6 +32,7 @@ class Actor:
         policy_entropy: multiplies the entropy that the actor maximizes.
         policy_jacobian: whether the actor's log-probability has tanh's Jacobian.
         target_jacobian: whether the target's has.
+        critics: multiplies the critics' values in the target, and not the entropy: 2 for the sum of two.
         noise: standard deviation, in agent units, of the noise on the target's actions.
         noise_clip: its bound.
         executed: what the environment receives: the action on its box, that clamped to [-1, 1], or the agent's own.
@@ -44,6 +45,7 @@ class Actor:
     policy_entropy: float = 1.0
     policy_jacobian: bool = True
     target_jacobian: bool = True
+    critics: float = 1.0
     noise: float = 0.0
     noise_clip: float = np.inf
     executed: Literal["box", "clamped", "raw"] = "box"
@@ -153,15 +155,16 @@ def _solve(spec: Spec, e: Estimator, actor: Actor, temperature: float) -> BoxSol
         curves = np.array([_expected_quadratic(now, i) for i in range(s)])
         bonus = temperature * e.entropy * _entropies(now, actor.target_jacobian)
         visits = collect(spec, regions).visits
-        weight = np.einsum("sr,srt->st", regions, table.weight) * alive[:, None]
+        weight = actor.critics * np.einsum("sr,srt->st", regions, table.weight) * alive[:, None]
         if leads_to is not None:
-            offset = (curves + bonus + np.sum(regions * table.offset, -1)) * alive
+            offset = (actor.critics * (curves + np.sum(regions * table.offset, -1)) + bonus) * alive
             following = visits @ np.einsum("sr,srt->st", regions, leads_to)
             span = np.sum(regions * table.span, -1) * alive * e.subtract_gain
             v, gain = refer(weight, offset, span, following, e.reference)
         else:
             gain = float(visits @ (curves + bonus + np.sum(regions * mean_reward, -1)))
-            offset = (curves + bonus + np.sum(regions * (table.offset - gain * table.span * differential), -1)) * alive
+            paid = table.offset - gain * table.span * differential
+            offset = (actor.critics * (curves + np.sum(regions * paid, -1)) + bonus) * alive
             v = settle(weight, offset, visits, differential)
         shifted = dataclasses.replace(table, offset=table.offset - gain * table.span * differential)
         done = not np.all(np.isfinite(v)) or np.abs(v - now.v).max() < 1e-7

@@ -11,6 +11,7 @@ from ajax.probing.query import Case, Query
 
 SPREAD = 0.005  # readings are never thought to be less noisy than this
 NEAR = 0.2  # of the way from a wrong answer to the right one: that near to it, readings are said to be at it
+CLEARLY = 0.5  # a mistake this much nearer, over all queries, than every other answer is named all the same
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +22,8 @@ class Diagnosis:
         mistakes: the closest named mistake, and those whose answers can't be told from its own; empty if the case
             names none.
         near: whether the failing readings really lie at its answers: within their noise, the tolerances, or a fifth of
-            the way to the right answers (training may stop short of a fixed point).
+            the way to the right answers (training may stop short of a fixed point); or half as far from them, over
+            all queries, as from the right answers and from every other mistake's.
         agree: failing seeds whose own closest answer is one of `mistakes`.
         failing: failing seeds.
     """
@@ -36,7 +38,8 @@ def diagnose(case: Case, readings: np.ndarray) -> Diagnosis:
     """Return what failing seeds resemble.
 
     Every mistake predicts all queries at once (the right answer where it doesn't show), so a mistake that would show in
-    a reading that is right can't be the cause. Distances are in tolerances.
+    a reading that is right can't be the cause. Distances are in tolerances. Where a mistake's answer diverges, readings
+    are at it that lie beyond all other answers by as much as these span.
 
     Args:
         case: the case.
@@ -45,13 +48,17 @@ def diagnose(case: Case, readings: np.ndarray) -> Diagnosis:
     names = sorted({name for query in case.queries for name in query.wrong})
     judged = [i for i, query in enumerate(case.queries) if query.kind != "margin" or query.wrong]
     predicted = np.array([[case.queries[i].wrong.get(name, case.queries[i].right) for i in judged] for name in names])
-    names = [name for name, row in zip(names, predicted, strict=True) if np.all(np.isfinite(row))]
     readings = readings[:, judged]
     finite = readings[np.all(np.isfinite(readings), axis=1)]
     if not names or not len(finite):
         return Diagnosis((), False, 0, len(readings))
-    predicted = predicted[np.all(np.isfinite(predicted), axis=1)]
+    right = np.array([case.queries[i].right for i in judged])
     centre, noise = np.median(finite, axis=0), np.maximum(_spread(finite), SPREAD)
+    predicted = _settled(predicted, right, centre)
+    names = [name for name, row in zip(names, predicted, strict=True) if np.all(np.isfinite(row))]
+    predicted = predicted[np.all(np.isfinite(predicted), axis=1)]
+    if not names:
+        return Diagnosis((), False, 0, len(readings))
     scale = np.maximum([case.tolerances[i] for i in judged], SPREAD)
 
     def distances(rows: np.ndarray) -> np.ndarray:  # (rows, mistakes)
@@ -60,9 +67,10 @@ def diagnose(case: Case, readings: np.ndarray) -> Diagnosis:
     closest = int(distances(centre[None])[0].argmin())
     alike = np.all(np.abs(predicted - predicted[closest]) <= noise, axis=1)
     order = [closest, *(int(i) for i in np.flatnonzero(alike) if i != closest)]
-    right = np.array([case.queries[i].right for i in judged])
     reach = np.max([scale, noise, NEAR * np.abs(predicted[closest] - right)], axis=0)
-    near = bool(np.all(np.abs(centre - predicted[closest]) <= reach))
+    others = [*distances(centre[None])[0][~alike], float(np.sqrt(np.mean(((centre - right) / scale) ** 2)))]
+    clearly = distances(centre[None])[0][closest] <= CLEARLY * min(others)
+    near = clearly or bool(np.all(np.abs(centre - predicted[closest]) <= reach))
     agree = int(alike[distances(finite).argmin(axis=1)].sum())
     return Diagnosis(tuple(names[i] for i in order), near, agree, len(readings))
 
@@ -117,6 +125,14 @@ def _sentence(case: Case, found: Diagnosis, shown: int) -> str:
     return f"closest named mistake: {listed}, {found.agree} of {found.failing} agree{look}"
 
 
+def _settled(predicted: np.ndarray, right: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    """Return the answers (mistakes, queries), a diverging one at `centre` where that lies far beyond the others."""
+    known = np.vstack([right, np.where(np.isfinite(predicted), predicted, right)])
+    low, high = known.min(0), known.max(0)
+    beyond = (centre < low - (high - low)) | (centre > high + (high - low))
+    return np.where(~np.isfinite(predicted) & beyond, centre, predicted)
+
+
 def _spread(readings: np.ndarray) -> np.ndarray:
     """Return the standard deviation over seeds, from the median deviation, which a stray seed can't move."""
     return 1.4826 * np.median(np.abs(readings - np.median(readings, axis=0)), axis=0)
@@ -134,4 +150,6 @@ def _number(readings: np.ndarray, query: Query) -> str:
 
 
 def _answer(value: float, query: Query) -> str:
+    if np.isinf(value):
+        return "diverges"
     return f"{value:g}" if query.kind == "exact" else f"{value:.2f}"

@@ -272,7 +272,7 @@ def main(
 def _named(message: str) -> list[str]:
     """Return the mistakes that a failure's message names."""
     found = re.search(r"closest named mistake: (.*?), \d+ of \d+ agree", message, re.DOTALL)
-    return re.findall(r"(?:^|\) or )(.*?) \((?=-?[\d.einf]+\)(?: or |$))", found.group(1)) if found else []
+    return re.findall(r"(?:^|\) or )(.*?) \((?=(?:-?[\d.e+-]+|diverges)\)(?: or |$))", found.group(1)) if found else []
 
 
 def _append(path: Path, result: Result) -> None:

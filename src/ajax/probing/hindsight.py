@@ -20,6 +20,8 @@ from ajax.probing.query import Query
 from ajax.probing.spec import Spec
 
 DIGITS = 6  # of commands that are one command
+JOINED = 6  # steps of the longest row of joined episodes; a segment says the same wherever in a row it begins
+LONGEST = 64  # steps of an episode, beyond which it is taken not to end
 
 
 class Step(NamedTuple):
@@ -48,6 +50,7 @@ class Hindsight:
             episode's (`"episode"`), or the first one alone (`"first"`).
         return_seen, horizon_seen: whether the network sees that part of the command.
         keeps: which episodes are learned from: all, or those that ended so.
+        joined: whether an episode that a time limit cut goes on in the next one.
         shift: which action is learned: that of so many steps later (the last one's, beyond the end).
         index: a constant added to the actions' index (modulo A).
     """
@@ -57,6 +60,7 @@ class Hindsight:
     return_seen: bool = True
     horizon_seen: bool = True
     keeps: Literal["all", "terminated", "truncated"] = "all"
+    joined: bool = False
     shift: int = 0
     index: int = 0
 
@@ -71,6 +75,7 @@ MISTAKES: dict[str, dict] = {
     "desired horizon not seen": {"horizon_seen": False},
     "command not seen": {"return_seen": False, "horizon_seen": False},
     "episodes that a time limit cut are lost": {"keeps": "terminated"},
+    "episodes go on beyond a time limit": {"joined": True},
     "episodes that terminated are lost": {"keeps": "truncated"},
     "action of the step after": {"shift": 1},
     "actions shifted up by one": {"index": 1},
@@ -79,8 +84,14 @@ MISTAKES: dict[str, dict] = {
 """By name, what of `Hindsight` a mistake changes."""
 
 
-def episodes(spec: Spec, policy: np.ndarray | None = None) -> Iterator[Episode]:
+def episodes(spec: Spec, policy: np.ndarray | None = None, joined: int = 0) -> Iterator[Episode]:
     """Return every episode of a Spec whose clock starts at 0, under a policy (S, A), uniform by default.
+
+    Args:
+        spec: the task.
+        policy: how actions are drawn.
+        joined: where not 0, what a time limit cuts goes on in the next episode, in all for at most so many steps;
+            what has not terminated by then is left out.
 
     Raises:
         RuntimeError: episodes may go on for ever, or start out of step.
@@ -89,22 +100,27 @@ def episodes(spec: Spec, policy: np.ndarray | None = None) -> Iterator[Episode]:
         raise RuntimeError(f"{spec.name!r}: episodes that start out of step can't be listed")
     policy = uniform_policy(spec) if policy is None else policy
 
-    def follow(state: int, probability: float, steps: tuple[Step, ...]) -> Iterator[Episode]:
-        if len(steps) > 64:
-            raise RuntimeError(f"{spec.name!r}: an episode of more than 64 steps; give it a limit")
+    def begin(probability: float, steps: tuple[Step, ...]) -> Iterator[Episode]:
+        for state in np.flatnonzero(spec.start):
+            yield from follow(int(state), probability * float(spec.start[state]), steps, 0)
+
+    def follow(state: int, probability: float, steps: tuple[Step, ...], clock: int) -> Iterator[Episode]:
+        if len(steps) > LONGEST:
+            raise RuntimeError(f"{spec.name!r}: an episode of more than {LONGEST} steps; give it a limit")
         for action in np.flatnonzero(policy[state]):
             for k in np.flatnonzero(spec.probability[state, action]):
                 p = probability * policy[state, action] * spec.probability[state, action, k]
                 taken = (*steps, Step(state, int(action), float(spec.reward[state, action, k])))
                 if spec.terminated[state, action, k]:
                     yield Episode(p, taken, "terminated")
-                elif len(taken) == spec.limit:
+                elif clock + 1 < (spec.limit or LONGEST + 2):
+                    yield from follow(int(spec.next_state[state, action, k]), p, taken, clock + 1)
+                elif not joined:
                     yield Episode(p, taken, "truncated")
-                else:
-                    yield from follow(int(spec.next_state[state, action, k]), p, taken)
+                elif len(taken) < joined:
+                    yield from begin(p, taken)
 
-    for state in np.flatnonzero(spec.start):
-        yield from follow(int(state), float(spec.start[state]), ())
+    yield from begin(1.0, ())
 
 
 def conditional(
@@ -120,7 +136,7 @@ def conditional(
     """
     h = Hindsight() if hindsight is None else hindsight
     weights: dict[tuple, np.ndarray] = defaultdict(lambda: np.zeros(spec.n_actions))
-    for episode in episodes(spec):
+    for episode in episodes(spec, joined=JOINED * h.joined):
         if h.keeps in ("all", episode.end):
             for begins, key, action, share in _examples(episode, h):
                 if begins == state:

@@ -93,13 +93,6 @@ def _unnormalized(problem: Problem) -> Problem | None:
     return dataclasses.replace(problem, estimator=dataclasses.replace(problem.estimator, seen_as=problem.raw_looks))
 
 
-def _summed(problem: Problem) -> Problem | None:
-    """The problem of an actor whose target adds its two critics; discrete agents here have one."""
-    if problem.actor is None:
-        return None
-    return dataclasses.replace(problem, estimator=dataclasses.replace(problem.estimator, critics=2.0))
-
-
 _TARGET = "how the target is computed"
 _DISCOUNT = "where the discount enters the target"
 _ENDS = "how terminated, truncated and the next observation reach the target"
@@ -131,8 +124,8 @@ MISTAKES: dict[str, Mistake] = {
     "discount squared": _estimator(_DISCOUNT, _discounted, gamma=lambda e: e.gamma**2),
     "1 - discount for the discount": _estimator(_DISCOUNT, _discounted, gamma=lambda e: 1 - e.gamma),
     "no discount": _estimator(_DISCOUNT, _discounted, gamma=1.0),
-    "no bootstrap": _estimator(_TARGET, critics=0.0),
-    "sum of two critics for their minimum": Mistake("how the critics are combined", _summed),
+    "no bootstrap": _estimator(_TARGET, boot=0.0),
+    "sum of two critics for their minimum": _actor("how the critics are combined", critics=2.0),
     "n-step bootstrap discounted once": _estimator(_DISCOUNT, lambda e: e.n > 1, raised=False),
     "one step instead of n": _estimator("how the rewards of n steps are gathered", lambda e: e.n > 1, n=1),
     "lambda ignored (0)": _estimator("how lambda reaches the returns", lambda e: e.lam > 0, lam=0.0),
@@ -147,6 +140,7 @@ MISTAKES: dict[str, Mistake] = {
     "bootstrap dropped where the task is reset": _estimator(_ENDS, lambda e: e.cut == "reset", cut="terminated"),
     "bootstrap from the reset observation": _estimator(_ENDS, bootstrap="reset"),
     "bootstrap from the observation acted on": _estimator(_ENDS, bootstrap="current"),
+    "next observation is the one acted on": _estimator("what is stored as the next observation", moved=False),
     "normalizer skipped in the target": Mistake("where the next observation is normalized", _unnormalized),
     "reset step learned from": _estimator("what is stored at the step that resets", dummy_rows=True),
     "reward scaled twice": _estimator(_REWARD, reward_scale=lambda e: e.reward_scale**2),

@@ -44,11 +44,12 @@ class Estimator:
             `"reset"` a termination goes on from the first state of the next episode.
         bootstrap: where the time limit cut an episode, bootstrap from what the step led to (`"next"`), from the
             first observation of the next episode (`"reset"`), or from the one acted on (`"current"`).
+        moved: whether the bootstrap reads what a step led to; else every one reads what was acted on.
         seen_as: (S,) the state that the bootstrap takes each state for (an unnormalised observation that looks like
             another state's, say); itself by default.
         dummy_rows: whether the step that a reset takes in some vector environments is learned from as if it were one.
         reward_scale: multiplies every reward.
-        critics: multiplies the bootstrap: 2 for the sum of two critics.
+        boot: multiplies the bootstrap: 0 for none.
         shift: Q's index a holds what belongs to a - shift (modulo A).
         greedy_shift: the greedy action is read that many indices off (modulo A).
     """
@@ -69,10 +70,11 @@ class Estimator:
     reference: float = 0.0
     cut: Literal["terminated", "ended", "never", "reset"] = "terminated"
     bootstrap: Literal["next", "reset", "current"] = "next"
+    moved: bool = True
     seen_as: tuple[int, ...] | None = None
     dummy_rows: bool = False
     reward_scale: float = 1.0
-    critics: float = 1.0
+    boot: float = 1.0
     shift: int = 0
     greedy_shift: int = 0
 
@@ -167,6 +169,9 @@ def solve(spec: Spec, estimator: Estimator) -> Solution:
         if e.forward:
             v_new = _forward_values(spec, e, policy)
         if not np.all(np.isfinite(v_new)):
+            if e.average and not e.subtract_gain:  # a constant in every reward changes no policy
+                found = solve(spec, dataclasses.replace(e, subtract_gain=True))
+                return dataclasses.replace(found, q=np.full_like(found.q, np.inf), v=np.full_like(found.v, np.inf))
             return _reading(spec, e, np.full_like(table.offset, np.inf), v_new, policy, gain)
         q = table.offset - gain * table.span * (e.average and e.subtract_gain) + table.weight @ v_new
         if v is not None and np.allclose(v, v_new, rtol=1e-12, atol=1e-12, equal_nan=True):
@@ -197,7 +202,7 @@ def target(spec: Spec, e: Estimator) -> Target:
     data = collect(spec, uniform_policy(spec) if e.behaviour is None else np.asarray(e.behaviour, float))
     struck = data.timed_out[:, None, None]
     looks = np.eye(s)[list(range(s) if e.seen_as is None else e.seen_as)]
-    at_limit = {"next": looks, "reset": np.tile(spec.start, (s, 1)), "current": None}[e.bootstrap]
+    at_limit = {"next": looks if e.moved else None, "reset": np.tile(spec.start, (s, 1)), "current": None}[e.bootstrap]
     onwards = moves["onwards"]
     inside = (1 - struck) * onwards
     limit_row = onwards.sum(-1, keepdims=True) * np.eye(s)[:, None] if at_limit is None else onwards @ at_limit
@@ -212,21 +217,21 @@ def target(spec: Spec, e: Estimator) -> Target:
     def through(later: np.ndarray) -> np.ndarray:  # the mean over the data's next action of a quantity (S, A, ...)
         return np.einsum("sat,tb,tb...->sa...", inside, behaviour, later)
 
-    boot = gamma * e.critics * (inside @ looks)
+    boot = gamma * e.boot * (inside @ looks if e.moved else inside.sum(-1, keepdims=True) * looks[:, None])
     if e.lam:
         n = behaviour.size
         chain = np.einsum("sat,tb->satb", inside, behaviour).reshape(n, n)
         sums = np.linalg.inv(np.eye(n) - gamma * e.lam * chain)
-        weight = (1 - e.lam) * boot + gamma * e.critics * last
+        weight = (1 - e.lam) * boot + gamma * e.boot * last
         offset, span = ((sums @ piece.ravel()).reshape(piece.shape) for piece in pieces)
         weight = (sums @ weight.reshape(n, s)).reshape(weight.shape)
     else:
         power = 1.0 if e.raised else gamma ** (1 - e.n)
         offset, span = pieces
-        weight = power * boot + gamma * e.critics * last
+        weight = power * boot + gamma * e.boot * last
         for _ in range(e.n - 1):
             offset, span = (piece + gamma * through(later) for piece, later in zip(pieces, (offset, span), strict=True))
-            weight = gamma * e.critics * last + gamma * through(weight)
+            weight = gamma * e.boot * last + gamma * through(weight)
     if e.dummy_rows:
         rows = data.visits + data.arrivals
         share = np.divide(data.arrivals, rows, out=np.zeros(s), where=rows > 0)[:, None]

@@ -45,7 +45,7 @@ def linear_case(
         low, high = (float(np.ravel(bound)[0]) for bound in (env.action_space.low, env.action_space.high))
         found = {mistake: env.best(weights)[t] * places[t] for mistake, weights in wrong.items()}
         found["actions read in agent units"] = 2 * (right - low) / (high - low) - 1
-        found["costs for rewards"] = high if right > 0 else low
+        found["costs for rewards"] = low if right > (low + high) / 2 else high  # downhill from where learning starts
         shown = {mistake: answer for mistake, answer in found.items() if abs(answer - right) > 2 * LEAST}
         return Query(f"action at step {t}", right, shown)
 

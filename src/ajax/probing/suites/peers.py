@@ -5,4 +5,4 @@ from ajax.probing.suites.baselines import BUILDERS, cases
 
 CASES = {case.id: case for library in PACKAGES for agent in BUILDERS for case in cases(library, agent)}
 
-ANSWER_DIGEST = "eea3b6d65d0e"
+ANSWER_DIGEST = "3ef0e217cd5d"

@@ -4,4 +4,4 @@ from ajax.probing.suites.episode_ends import boxes, commanded, discrete, linear
 
 CASES = {case.id: case for case in (*discrete.CASES, *boxes.CASES, *linear.CASES, *commanded.CASES)}
 
-ANSWER_DIGEST = "28b330c16613"
+ANSWER_DIGEST = "179223a45c56"

@@ -52,7 +52,7 @@ CASES = (
         "p3-APG-actor",
         "APG, actor_loss",
         Drawn(loss=TO, loss_weight=1.0),
-        {"actor_loss is ignored": OWN, "actor_loss with the wrong sign": LOW, "actor_loss alone": at(TO)},
+        {"actor_loss is ignored": OWN, "actor_loss with the wrong sign": HIGH, "actor_loss alone": at(TO)},
         CERTIFIED,
     ),
     drawn(

@@ -13,7 +13,7 @@ from ajax.probing.suites.extensions.discrete import counts
 from ajax.probing.suites.extensions.known import Counter, Drawn
 from ajax.probing.suites.presets import make
 from ajax.probing.suites.readings import Calibrated
-from ajax.probing.suites.taught import LOW, taught_case, to_box
+from ajax.probing.suites.taught import HIGH, taught_case, to_box
 
 TAUGHT, TO = 0.5, -0.5  # agent units
 
@@ -32,7 +32,7 @@ CASES = (
         (to_box((TAUGHT + TO) / 2),),
         {
             "actor_loss is ignored": (to_box(TAUGHT),),
-            "actor_loss with the wrong sign": (LOW,),
+            "actor_loss with the wrong sign": (HIGH,),
             "actor_loss alone": (to_box(TO),),
         },
         Calibrated(2_000, (0.02,), "2000, the only budget tried; worst error of 64 seeds 0.000; cert 32/32"),

@@ -29,6 +29,7 @@ def term_case(id: str, title: str, subject: AjaxSubject, calibrated: Calibrated 
         own = REWARDS[s] + 0.1 * LAST
         wrong = {
             "extension's target ignored": (1 - WEIGHT) * own,
+            "extension's target reaches its term alone": own - WEIGHT * CONSTANT,
             "extension's term without a gradient": CONSTANT,
             "extension's term with the wrong sign": (1 + WEIGHT) * CONSTANT,
             "term given the agent's own target": CONSTANT - WEIGHT * own,
