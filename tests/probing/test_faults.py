@@ -84,6 +84,18 @@ def test_a_run_past_its_time_is_stopped(repository, tmp_path):
     assert report([result]).splitlines() == ["0 of 1 faults caught; 0 of 0 named rightly", "  D-slow: timed out"]
 
 
+def test_a_broken_precondition_is_not_a_catch(repository, tmp_path):
+    (repository / "tests/probing/test_it.py").write_text(
+        "from ajax.code import double\n"
+        "def test_double():\n"
+        "    if double(1) != 2:\n"
+        "        raise RuntimeError('readings have another shape')\n"
+    )
+    with Copy(repository, tmp_path / "scratch") as place:
+        result = plant(LINES[0], place, "tests/probing")
+    assert result.status == "broken"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [("return", "x", "occurs 2 times"), ("gone", "x", "occurs 0 times"), ("2 * x", "2 * x", "changes nothing")],

@@ -24,7 +24,7 @@ from ajax.probing.copies import PACKAGE, SECONDS, Copy
 
 MEMORY = 3.0  # GiB that one run of probes is taken to need
 
-Status = Literal["caught", "survived", "timed out"]
+Status = Literal["caught", "survived", "broken", "timed out"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +73,8 @@ class Result:
 
     Attributes:
         id: the fault's.
-        status: whether a listed node failed.
+        status: whether a listed node failed; "broken" if all that did raised a RuntimeError: a precondition of a test
+            doesn't hold, so that it judged nothing.
         nodes: the nodes that failed, separated by blanks.
         silent: the listed nodes that passed all the same.
         named: the mistakes that the failing probes' messages named, separated by " | ".
@@ -135,10 +136,11 @@ def plant(fault: Fault, place: Copy, tests: str, seconds: float = SECONDS, first
     if outcomes is None:
         return Result(fault.id, "timed out", "", "", "", "", spent, digest)
     failed = [node for node, (bad, _) in outcomes.items() if bad]
+    broken = [node for node in failed if outcomes[node][1].startswith("RuntimeError")]
     silent = [node for node, (bad, _) in outcomes.items() if not bad]
     named = list(dict.fromkeys(name for _, message in outcomes.values() for name in _named(message)))
     right = "" if not fault.mistake else "yes" if fault.mistake in named else "no"
-    status: Status = "caught" if failed else "survived"
+    status: Status = "survived" if not failed else "broken" if failed == broken else "caught"
     return Result(fault.id, status, " ".join(failed), " ".join(silent), " | ".join(named), right, spent, digest)
 
 
