@@ -7,7 +7,19 @@ import pytest
 
 from ajax.core.errors import ConfigError, UnknownName
 from ajax.probing import Case, Query
-from ajax.probing.calibrate import Ladder, certify, choose, describe, digest, find_case, ladder, load_cases, main, table
+from ajax.probing.calibrate import (
+    Ladder,
+    alarms,
+    certify,
+    choose,
+    describe,
+    digest,
+    find_case,
+    ladder,
+    load_cases,
+    main,
+    table,
+)
 
 VALUE = Query("Q", 1.0, {"half": 0.5})
 MARGIN = Query("preference", 1.0, kind="margin")
@@ -85,6 +97,20 @@ def test_ladders_of_other_cases_or_budgets_are_refused():
 
 def test_certification_counts_and_says_what_is_off():
     assert certify(case(budget=250, tolerances=(0.02, 0.5))) == "cert 16/32 (16 off in Q, up to 0.040)"
+
+
+def test_false_alarms_are_counted_on_blocks_of_fresh_seeds():
+    seen = []
+
+    def readings(budget, seeds):
+        seen.extend(seeds)
+        return np.where(np.asarray(seeds)[:, None] // 16 % 5 == 0, 0.5, 1.0)  # every fifth block reads wrong
+
+    found = alarms(case(readings, queries=(VALUE,), tolerances=(0.02,)), blocks=10)
+    assert (found.failed, found.blocks) == (2, 10)
+    assert min(seen) == 10_000 and len(set(seen)) == len(seen) == 80
+    # of seeds of which 8.9 % are wrong, 200 blocks fail 7.3 times on average, and 12 times at most in 19 of 20 trials
+    assert alarms(case(lambda b, s: np.ones((len(s), 1)), queries=(VALUE,), tolerances=(0.02,))).allowed == 12
 
 
 def test_ladders_survive_their_file(tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ajax.probing import Case, Estimator, ProbeFailure, Problem, Query, Spec, ask, check, judge
+from ajax.probing.verdict import failure_rate
 
 CHAIN = Spec.of(
     "two-step chain",
@@ -56,6 +57,13 @@ def test_the_first_stage_decides_unless_five_or_six_are_right(right):
 @pytest.mark.parametrize(("right", "later", "passed"), [(6, 7, True), (6, 6, False), (5, 8, True), (5, 7, False)])
 def test_thirteen_of_sixteen_pass(right, later, passed):
     assert judged(right, later)[0].passed == passed
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.1, 0.3, 1.0])
+def test_the_failure_rate_is_that_of_verdicts_on_random_seeds(wrong):
+    right = np.random.default_rng(0).random((2_000, 16)) >= wrong
+    failed = [not judge(case(np.where(row, 1.0, 0.5), queries=(PLAIN,))).passed for row in right]
+    assert failure_rate(wrong) == pytest.approx(np.mean(failed), abs=0.03)
 
 
 def test_a_seed_is_right_when_all_its_readings_are():

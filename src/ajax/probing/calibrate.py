@@ -3,6 +3,7 @@
 ladder    read blocks of 32 seeds untrained and at a series of budgets
 choose    the smallest budget at which twice the worst seed's error fits, and the tolerances
 certify   check them on a third block
+alarms    judge the case on 200 blocks of fresh seeds: how often it fails a right agent
 answers   what a module's answer digest covers
 """
 
@@ -15,17 +16,20 @@ import importlib
 import importlib.util
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from ajax.core.errors import ConfigError, unknown_name
 from ajax.probing.query import LEAST, LEAST_MARGIN, Case
+from ajax.probing.verdict import FIRST, failure_rate, judge
 
 BLOCK = 32  # seeds per block
 LADDERS = (1000, 2000)  # first seeds of the blocks that budgets and tolerances are chosen on
 CERTIFY = 3000  # first seed of the block that they are checked on
+ALARMS = 10_000  # first seed of the blocks that false alarms are counted on
+SURE = 0.95  # confidence of the certificate's bound, and of the count that it allows
 DUST = 1e-6  # rounding errors of floats, in thousandths
 
 
@@ -155,6 +159,48 @@ def certify(case: Case) -> str:
             word = "margin down to" if query.kind == "margin" else "up to"
             parts.append(f"{outside.sum()} off in {query.name}, {word} {worst:.3f}")
     return f"cert {right.sum()}/{len(right)}" + (f" ({'; '.join(parts)})" if parts else "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Alarms:
+    """How often a case failed an agent that is right.
+
+    Attributes:
+        failed: blocks of seeds on which it failed.
+        blocks: how many there were.
+        allowed: how many may fail after a certificate of 32 seeds without one that is wrong.
+    """
+
+    failed: int
+    blocks: int
+    allowed: int
+
+    def __str__(self) -> str:
+        return f"{self.failed} of {self.blocks} blocks of seeds fail; its certificate allows {self.allowed}"
+
+
+def alarms(case: Case, blocks: int = 200, done: Callable[[], None] = lambda: None) -> Alarms:
+    """Judge a certified case on fresh blocks of seeds, and return on how many it fails.
+
+    A certificate of 32 right seeds of 32 says, with 95 % confidence, that at most 1 - 0.05^(1/32), 9 %, of all seeds
+    read wrong; so many failed blocks are allowed as such a share stays under with 95 % probability.
+
+    Args:
+        case: the case.
+        blocks: how many blocks, of 16 seeds each, of which the verdict trains eight or all.
+        done: called after each block.
+
+    Raises:
+        RuntimeError: the case is not calibrated.
+    """
+    from scipy.stats import binom
+
+    failed = 0
+    for block in range(blocks):
+        failed += not judge(case, ALARMS + 2 * len(FIRST) * block).passed
+        done()
+    rate = failure_rate(1 - (1 - SURE) ** (1 / BLOCK))
+    return Alarms(failed, blocks, int(binom.ppf(SURE, blocks, rate)))
 
 
 def describe(cases: Iterable[Case]) -> str:

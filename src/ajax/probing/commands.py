@@ -151,6 +151,25 @@ def certify(module: Module, case: CaseId) -> None:
 
 
 @probe.command()
+def alarms(
+    module: Module,
+    case: CaseId,
+    blocks: Annotated[int, typer.Option(help="Blocks of seeds to judge.", min=1)] = 200,
+) -> None:
+    """Count false alarms: judge a certified case on blocks of fresh seeds. Exit code 1 where too many fail."""
+    from rich.progress import Progress
+
+    from ajax.probing import calibrate
+    from ajax.probing.suites import find
+
+    with _one_line(), Progress(transient=True) as progress:
+        task = progress.add_task(case, total=blocks)
+        found = calibrate.alarms(find(module, case), blocks, done=lambda: progress.advance(task))
+    print(found)
+    raise typer.Exit(0 if found.failed <= found.allowed else 1)
+
+
+@probe.command()
 def answers(module: Module) -> None:
     """Print every right and wrong answer of a module, and the digest that pins them."""
     from ajax.probing import calibrate

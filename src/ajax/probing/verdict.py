@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -48,22 +49,41 @@ class Verdict:
         return explain(self.case, self.readings)
 
 
-def judge(case: Case) -> Verdict:
+def judge(case: Case, start: int = 0) -> Verdict:
     """Train the case's seeds and return the verdict.
 
     A case passes when at least 7 of seeds 0-7 are right, fails when at most 4 are; between, seeds 8-15 are trained too
     and 13 of the 16 must be right. An exact case must be right on two seeds.
 
+    Args:
+        case: the case.
+        start: added to the seeds; other than 0 only where the verdict itself is tested.
+
     Raises:
         RuntimeError: a precondition is broken: no tolerances, readings of another shape.
     """
+    exact, first, second = ([start + seed for seed in seeds] for seeds in (EXACT, FIRST, SECOND))
     if case.exact:
-        return _verdict(case, EXACT, case.read(EXACT), len(EXACT))
-    readings = case.read(FIRST)
+        return _verdict(case, exact, case.read(exact), len(exact))
+    readings = case.read(first)
     right = int(case.right_seeds(readings).sum())
     if right >= PASS or right <= FAIL:
-        return _verdict(case, FIRST, readings, PASS)
-    return _verdict(case, [*FIRST, *SECOND], np.concatenate([readings, case.read(SECOND)]), PASS_BOTH)
+        return _verdict(case, first, readings, PASS)
+    return _verdict(case, [*first, *second], np.concatenate([readings, case.read(second)]), PASS_BOTH)
+
+
+def failure_rate(wrong: float) -> float:
+    """Return how often a case fails of whose seeds a share `wrong` reads wrong, each by itself."""
+    n, m = len(FIRST), len(SECOND)
+
+    def chance(right: int, of: int) -> float:
+        return math.comb(of, right) * (1 - wrong) ** right * wrong ** (of - right)
+
+    def second(right: int) -> float:  # that the second stage fails after so many right ones
+        return sum(chance(more, m) for more in range(m + 1) if right + more < PASS_BOTH)
+
+    at_once = sum(chance(right, n) for right in range(FAIL + 1))
+    return at_once + sum(chance(right, n) * second(right) for right in range(FAIL + 1, PASS))
 
 
 def check(case: Case) -> Verdict:
