@@ -24,9 +24,10 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 \
 	done)
 
 WORKERS ?= 2
-PYTEST := $(PY) -m pytest -n $(WORKERS)
+# What is left of a file is handed on from its end, so that the tests of one agent mostly share a process and its programs.
+PYTEST := $(PY) -m pytest -n $(WORKERS) --dist worksteal
 # The fast tests run little and compile much, so that the cheapest code is the quickest.
-FAST := XLA_FLAGS=--xla_backend_optimization_level=0 $(PYTEST) -m "not slow" --ignore=tests/conformance
+FAST := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false" $(PYTEST) -m "not slow" --ignore=tests/conformance
 COVER := --cov=ajax --cov-report= --cov-fail-under=0
 
 # The fast tests in three shards: the third runs whatever the first two don't name, so a new file always runs somewhere.
