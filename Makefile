@@ -24,7 +24,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 \
 	done)
 
 WORKERS ?= 2
-# What is left of a file is handed on from its end, so that the tests of one agent mostly share a process and its programs.
+# Each worker begins at another end, so that tests that share programs mostly share a process.
 PYTEST := $(PY) -m pytest -n $(WORKERS) --dist worksteal
 # The fast tests run little and compile much, so that the cheapest code is the quickest.
 FAST := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false" $(PYTEST) -m "not slow" --ignore=tests/conformance
