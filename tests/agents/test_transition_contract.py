@@ -18,7 +18,8 @@ def test_each_transition_continues_its_own_episode(name, kind):
     seen = rows(witnessed(name, kind)[1])
     t, c, u, _ = seen.now.obs.T
     executed = np.asarray(to_box(Witness(kind).action_space, seen.action)).reshape(-1)
-    np.testing.assert_array_equal(seen.next.obs, np.stack([t + 1, c, u, executed], -1))
+    np.testing.assert_array_equal(seen.next.obs[:, :3], np.stack([t + 1, c, u], -1))
+    np.testing.assert_allclose(seen.next.obs[:, 3], executed, rtol=1e-6, atol=1e-6)  # compilers round the map otherwise
     np.testing.assert_array_equal(seen.reward, c * (10 * t + np.round(executed)) + np.where(t == 0, u, 0.0))
 
 

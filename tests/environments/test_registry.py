@@ -1,6 +1,7 @@
 import importlib.util
 import subprocess
 import sys
+import types
 
 import gymnasium
 import jax
@@ -90,6 +91,19 @@ def test_environments_of_other_libraries_are_taken_as_objects():
 def test_unknown_names_say_what_to_do(name, hint):
     with pytest.raises(UnknownName, match=hint):
         make(name)
+
+
+def test_a_file_that_fails_leaves_no_half_of_a_module(tmp_path, monkeypatch):
+    (tmp_path / "halfway.py").write_text("import nothing_of_this_name\n")
+    with pytest.raises(UnknownName, match=r"halfway\.py can't be imported: No module named 'nothing_of_this_name'"):
+        make(f"{tmp_path}/halfway.py:Env")
+    with pytest.raises(UnknownName, match="halfway can't be imported"):
+        make("halfway:Env")
+    known = types.ModuleType("halfway")
+    monkeypatch.setitem(sys.modules, "halfway", known)
+    with pytest.raises(UnknownName, match="can't be imported"):
+        make(f"{tmp_path}/halfway.py:Env")
+    assert sys.modules["halfway"] is known
 
 
 def test_a_missing_extra_says_what_to_install(monkeypatch):

@@ -147,8 +147,14 @@ def _load_class(where: str, name: str) -> Any:
             if spec is None or spec.loader is None:
                 raise ImportError(f"can't read {where}")
             module = importlib.util.module_from_spec(spec)
+            former = {spec.name: sys.modules[spec.name]} if spec.name in sys.modules else {}
             sys.modules[spec.name] = module  # pickling its classes looks them up here
-            spec.loader.exec_module(module)
+            try:
+                spec.loader.exec_module(module)
+            except BaseException:
+                del sys.modules[spec.name]  # else an import of that name finds half a module
+                sys.modules.update(former)
+                raise
         else:
             module = importlib.import_module(where)
     except (ImportError, OSError) as error:
