@@ -28,6 +28,19 @@ class Listed(Expert):
         return (action.astype(jnp.int32) if self.discrete else action.reshape(1)), memory
 
 
+class Counting(Listed):
+    """Does what is listed for the step of the episode, which it counts itself; beyond the list, its last entry."""
+
+    def init(self) -> jax.Array:
+        """The first step."""
+        return jnp.int32(0)
+
+    def act(self, memory: Any, obs: jax.Array, key: jax.Array) -> tuple[jax.Array, Any]:
+        """The action of the step."""
+        action = jnp.asarray(self.actions, jnp.float32)[jnp.minimum(memory, len(self.actions) - 1)]
+        return (action.astype(jnp.int32) if self.discrete else action.reshape(1)), memory + 1
+
+
 class Uniform(Expert):
     """Draws from a box of one dimension.
 

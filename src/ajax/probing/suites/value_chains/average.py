@@ -1,4 +1,4 @@
-"""Value chains of agents for the average reward, in a box: ASAC."""
+"""Value chains of agents for the average reward, in a box: ASAC and RVISAC."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from ajax.probing import Actor, Case, Estimator, Problem, Query, Spec, ask, para
 from ajax.probing.query import LEAST
 from ajax.probing.subjects import readings
 from ajax.probing.suites.boxes import BOX
-from ajax.probing.suites.presets import make
+from ajax.probing.suites.presets import PRESETS, make
 from ajax.probing.suites.readings import Calibrated
 
 TEMPERATURE = 0.8
 SOFT = Estimator(average=True, temperature=TEMPERATURE)
+RELATIVE = dataclasses.replace(SOFT, cut="reset", reference=PRESETS["RVISAC"].reference_scale)
 BEST, OTHER = 1.8, 0.0  # the best action where one matters, and another
 
 
@@ -67,12 +68,45 @@ def asac_charged(calibrated: Calibrated) -> Case:
     return Case("p0b-ASAC", queries, found, title="ASAC, a cost of resets", **calibrated._asdict())
 
 
+# The same episodes, whose end shows where they went on, and not where they begin: a reset leads elsewhere.
+RESETS = Spec.of(
+    "two paid steps in a box, reset",
+    lambda s, region: (1, 1.0, False) if s == 0 else (1, 0.0, True),
+    n_states=2,
+    box=BOX,
+    quadratic=lambda s: parabola(BEST, 1.0, 0.2) if s == 1 else (0.0, 0.0, 0.0),
+)
+
+
+def rvisac_resets(calibrated: Calibrated) -> Case:
+    """Values, whose constant the reference holds, the gain that it becomes, and the rate of resets."""
+    problem = Problem(RESETS, RELATIVE, Actor())
+    queries = (
+        ask("Q(s0, a=1.8)", problem, lambda x: x.q(0, BEST)),
+        ask("Q(s1, a=0)", problem, lambda x: x.q(1, OTHER)),
+        ask("gain", problem, lambda x: x.gain),
+        Query("resets per step", 0.5, {"terminations not counted": 0.0, "every step counted": 1.0}),
+    )
+
+    def read(trained: Any) -> np.ndarray:
+        q = trained.q(RESETS.obs[:2], np.array([[BEST], [OTHER]]))
+        return np.c_[q, trained.states.gain, trained.states.reset_rate]
+
+    found = readings(make("RVISAC", alpha=TEMPERATURE), RESETS, read)
+    return Case("p0b-RVISAC", queries, found, title="RVISAC, resets", **calibrated._asdict())
+
+
 CASES = (
     asac_charged(
         Calibrated(
             6_000,
             (0.049, 0.075, 0.036, 0.038),
             "6000, the only budget tried; worst error of 64 seeds 0.037; cert 32/32",
+        )
+    ),
+    rvisac_resets(
+        Calibrated(
+            24_000, (0.02, 0.027, 0.02, 0.02), "24000, the only budget tried; worst error of 64 seeds 0.013; cert 32/32"
         )
     ),
 )
