@@ -40,6 +40,8 @@ SMOOTH = Torso(widths=(32, 32), activation="tanh")  # no kinks in Q(s, .) for th
 DECAY = Linear(start=3e-3, end=1e-5)  # what is read in the end should have settled
 REPLAY = Replay(capacity=4_000, batch_size=64, n_envs=4, steps=1, warmup=200)
 
+REFERENCE = 0.5  # RVISAC's share of its values' mean
+
 PRESETS: dict[str, Agent] = {
     "APG": APG(
         gamma=0.7,
@@ -123,7 +125,7 @@ PRESETS: dict[str, Agent] = {
     "RVISAC": RVISAC(
         tau=0.05,
         reference_rate=0.05,
-        reference_scale=0.5,
+        reference_scale=REFERENCE,
         target_reset_rate=1.0,  # so that resets cost nothing
         learning_rate=DECAY,
         actor_learning_rate=DECAY,

@@ -7,13 +7,13 @@ import dataclasses
 from ajax.probing import Actor, Case, Estimator, Problem, Spec
 from ajax.probing.suites.boxes import BOX, box_case
 from ajax.probing.suites.episode_ends.boxes import ENDINGS, MIDDLE
-from ajax.probing.suites.presets import PRESETS, make
+from ajax.probing.suites.presets import REFERENCE, make
 from ajax.probing.suites.readings import Calibrated
 
 AVERAGE = Estimator(average=True, temperature=0.2)
 VALUES = {
     "ASAC": AVERAGE,
-    "RVISAC": dataclasses.replace(AVERAGE, cut="reset", reference=PRESETS["RVISAC"].reference_scale),
+    "RVISAC": dataclasses.replace(AVERAGE, cut="reset", reference=REFERENCE),
 }
 # what an entropy counts is the value chains' to ask: here its mistakes would lie too near to the right answers
 MISTAKES = (

@@ -11,12 +11,12 @@ from ajax.probing import Actor, Case, Estimator, Problem, Query, Spec, ask, para
 from ajax.probing.query import LEAST
 from ajax.probing.subjects import readings
 from ajax.probing.suites.boxes import BOX
-from ajax.probing.suites.presets import PRESETS, make
+from ajax.probing.suites.presets import REFERENCE, make
 from ajax.probing.suites.readings import Calibrated
 
 TEMPERATURE = 0.8
 SOFT = Estimator(average=True, temperature=TEMPERATURE)
-RELATIVE = dataclasses.replace(SOFT, cut="reset", reference=PRESETS["RVISAC"].reference_scale)
+RELATIVE = dataclasses.replace(SOFT, cut="reset", reference=REFERENCE)
 BEST, OTHER = 1.8, 0.0  # the best action where one matters, and another
 
 
@@ -36,13 +36,14 @@ COST = 1.0  # of a termination: twice the mean reward of the steps that end noth
 
 def asac_charged(calibrated: Calibrated) -> Case:
     """Values, the gain and the reset cost of episodes: a terminal state is worth 0, and ending there costs."""
-    mistaken = {
+    charged = {
         "reset cost left out": 0.0,
+        "reset cost never estimated": 0.0,
         "reset cost counted twice": 2 * COST,
         "reset cost with the wrong sign": -COST,
     }
     problem = Problem(episode(COST), SOFT, Actor())
-    others = {name: Problem(episode(cost), SOFT, Actor()).solve() for name, cost in mistaken.items()}
+    others = {name: Problem(episode(cost), SOFT, Actor()).solve() for name, cost in charged.items()}
 
     def asked(name: str, read: Any, apart: float = 2 * LEAST) -> Query:
         query = ask(name, problem, read, apart=apart)
@@ -55,7 +56,7 @@ def asac_charged(calibrated: Calibrated) -> Case:
         asked("Q(s0, a=1.8) - Q(s1, a=0)", lambda x: x.q(0, BEST) - x.q(1, OTHER), 0.15),
         asked("Q(s1, a=0)", lambda x: x.q(1, OTHER), 0.15),
         asked("gain", lambda x: x.gain),
-        Query("reset cost", COST, mistaken),
+        Query("reset cost", COST, {"reset cost never estimated": 0.0}),
     )
 
     spec = episode(0.0)  # the agent charges the cost itself
