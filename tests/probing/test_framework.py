@@ -68,17 +68,11 @@ def test_files_keep_within_their_caps():
     assert sum(sizes.values()) <= CAPS["total"]
 
 
-WITHOUT = {
-    ("CrossQ", "action_box"): "not certified yet",
-}
-"""Agent and module: why the agent has no case there."""
-
-
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("agent", EXPORTED)
 def test_every_exported_agent_has_cases_of_what_concerns_it(agent, module):
-    """A new agent fails this until it has a case in every module, or `WITHOUT` says why not."""
+    """A new agent fails this until it has a case in every module."""
     cls = get(agent)
     concerns = {"extensions": bool(cls.folds), "action_box": "continuous" in cls.acts, "memory": cls.remembers}
-    if concerns.get(module, True) and (agent, module) not in WITHOUT:
+    if concerns.get(module, True):
         assert agent in {agent_of(case) for case in load_cases(f"tests.probing.test_{module}").values()}

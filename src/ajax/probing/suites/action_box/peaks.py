@@ -113,6 +113,12 @@ CASES = (
         ),
     ),
     soft(
+        "CrossQ",
+        Calibrated(
+            12_000, (0.028, 0.045, 0.054), "12000, the only budget tried; worst error of 64 seeds 0.027; cert 32/32"
+        ),
+    ),
+    soft(
         "REDQ",
         Calibrated(
             12_000, (0.02, 0.032, 0.04), "12000, the only budget tried; worst error of 64 seeds 0.020; cert 32/32"
