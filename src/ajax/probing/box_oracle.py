@@ -145,7 +145,9 @@ def _solve(spec: Spec, e: Estimator, actor: Actor, temperature: float) -> BoxSol
     spec = dataclasses.replace(spec, quadratic=e.reward_scale * spec.quadratic)
     s, alive = spec.n_states, reachable(spec)
     zeros, table, differential = np.zeros((s, len(_bounds(spec)[0]))), target(spec, e), e.average and e.subtract_gain
-    leads_to = target(spec, dataclasses.replace(e, cut="reset", bootstrap="next")).weight if e.reference else None
+    # the reference is a mean of the values that targets read, dropped from them or not
+    read = dataclasses.replace(e, cut="never" if e.cut == "never" else "reset", boot=1.0)
+    leads_to = target(spec, read).weight if e.reference else None
     mean_reward = e.reward_scale * np.sum(spec.probability * spec.reward, -1)
     now = BoxSolution(spec, actor, table, np.zeros(s), zeros, zeros, zeros, np.zeros(s), temperature, 0.0)
     for _ in range(200):
