@@ -160,6 +160,8 @@ def test_the_commands(tmp_path, capsys):
     assert "Choice(budget=100, tolerances=(0.1,))" in out
     main(["certify", module, "one-X"])
     assert capsys.readouterr().out == "cert 32/32\n"
+    main(["alarms", module, "one-X"])
+    assert capsys.readouterr().out == "0 of 200 blocks of seeds fail; its certificate allows 12\n"
     main(["answers", module])
     assert "ANSWER_DIGEST = '" in capsys.readouterr().out
 

@@ -1,4 +1,4 @@
-"""`python -m tests.probing.verdict ladder|choose|certify|answers MODULE ...`, for the modules of this package."""
+"""`python -m tests.probing.verdict ladder|choose|certify|alarms|answers MODULE ...`, for this package's modules."""
 
 from __future__ import annotations
 

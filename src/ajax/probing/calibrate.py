@@ -255,13 +255,14 @@ def find_case(module: str, case: str) -> Case:
 
 
 def main(arguments: Sequence[str] | None = None, package: str = "") -> None:
-    """Run `ladder|choose|certify|answers MODULE ...`; module names are taken inside `package`, if one is given."""
+    """Run `ladder|choose|certify|alarms|answers MODULE ...`; module names are taken inside `package`, if given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     options = {
         "ladder": ("case", "first_seed", "budgets", "file"),
         "choose": ("case", "files"),
         "certify": ("case",),
+        "alarms": ("case",),
         "answers": (),
     }
     for name, positional in options.items():
@@ -285,5 +286,7 @@ def main(arguments: Sequence[str] | None = None, package: str = "") -> None:
         ladders = [Ladder.load(file) for file in given.files]
         print(table(case, ladders))
         print(choose(case, ladders))
+    elif given.command == "alarms":
+        print(alarms(case))
     else:
         print(certify(case))

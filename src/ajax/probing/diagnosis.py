@@ -48,30 +48,31 @@ def diagnose(case: Case, readings: np.ndarray) -> Diagnosis:
     names = sorted({name for query in case.queries for name in query.wrong})
     judged = [i for i, query in enumerate(case.queries) if query.kind != "margin" or query.wrong]
     predicted = np.array([[case.queries[i].wrong.get(name, case.queries[i].right) for i in judged] for name in names])
+    right = np.array([case.queries[i].right for i in judged])
     readings = readings[:, judged]
     finite = readings[np.all(np.isfinite(readings), axis=1)]
+    nothing = Diagnosis((), False, 0, len(readings))
     if not names or not len(finite):
-        return Diagnosis((), False, 0, len(readings))
-    right = np.array([case.queries[i].right for i in judged])
+        return nothing
     centre, noise = np.median(finite, axis=0), np.maximum(_spread(finite), SPREAD)
-    predicted = _settled(predicted, right, centre)
-    names = [name for name, row in zip(names, predicted, strict=True) if np.all(np.isfinite(row))]
-    predicted = predicted[np.all(np.isfinite(predicted), axis=1)]
+    predicted = _met(predicted, right, centre)
+    comparable = np.all(np.isfinite(predicted), axis=1)
+    names, predicted = [name for name, kept in zip(names, comparable, strict=True) if kept], predicted[comparable]
     if not names:
-        return Diagnosis((), False, 0, len(readings))
+        return nothing
     scale = np.maximum([case.tolerances[i] for i in judged], SPREAD)
 
-    def distances(rows: np.ndarray) -> np.ndarray:  # (rows, mistakes)
-        return np.sqrt(np.mean(((rows[:, None] - predicted) / scale) ** 2, axis=-1))
+    def distances(rows: np.ndarray, answers: np.ndarray) -> np.ndarray:  # (rows, answers)
+        return np.sqrt(np.mean(((rows[:, None] - answers) / scale) ** 2, axis=-1))
 
-    closest = int(distances(centre[None])[0].argmin())
+    *away, from_right = distances(centre[None], np.vstack([predicted, right]))[0]
+    closest = int(np.argmin(away))
     alike = np.all(np.abs(predicted - predicted[closest]) <= noise, axis=1)
     order = [closest, *(int(i) for i in np.flatnonzero(alike) if i != closest)]
     reach = np.max([scale, noise, NEAR * np.abs(predicted[closest] - right)], axis=0)
-    others = [*distances(centre[None])[0][~alike], float(np.sqrt(np.mean(((centre - right) / scale) ** 2)))]
-    clearly = distances(centre[None])[0][closest] <= CLEARLY * min(others)
-    near = clearly or bool(np.all(np.abs(centre - predicted[closest]) <= reach))
-    agree = int(alike[distances(finite).argmin(axis=1)].sum())
+    clearly = away[closest] <= CLEARLY * min([from_right, *np.array(away)[~alike]])
+    near = bool(clearly or np.all(np.abs(centre - predicted[closest]) <= reach))
+    agree = int(alike[distances(finite, predicted).argmin(axis=1)].sum())
     return Diagnosis(tuple(names[i] for i in order), near, agree, len(readings))
 
 
@@ -125,8 +126,8 @@ def _sentence(case: Case, found: Diagnosis, shown: int) -> str:
     return f"closest named mistake: {listed}, {found.agree} of {found.failing} agree{look}"
 
 
-def _settled(predicted: np.ndarray, right: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """Return the answers (mistakes, queries), a diverging one at `centre` where that lies far beyond the others."""
+def _met(predicted: np.ndarray, right: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    """Return the answers (mistakes, queries), a diverging one as `centre` where that lies far beyond the others."""
     known = np.vstack([right, np.where(np.isfinite(predicted), predicted, right)])
     low, high = known.min(0), known.max(0)
     beyond = (centre < low - (high - low)) | (centre > high + (high - low))

@@ -9,6 +9,7 @@ examples are made of an episode, nothing else, so its answer is computed by the 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, NamedTuple
@@ -100,6 +101,8 @@ def episodes(spec: Spec, policy: np.ndarray | None = None, joined: int = 0) -> I
         raise RuntimeError(f"{spec.name!r}: episodes that start out of step can't be listed")
     policy = uniform_policy(spec) if policy is None else policy
 
+    limit = math.inf if spec.limit is None else spec.limit
+
     def begin(probability: float, steps: tuple[Step, ...]) -> Iterator[Episode]:
         for state in np.flatnonzero(spec.start):
             yield from follow(int(state), probability * float(spec.start[state]), steps, 0)
@@ -113,7 +116,7 @@ def episodes(spec: Spec, policy: np.ndarray | None = None, joined: int = 0) -> I
                 taken = (*steps, Step(state, int(action), float(spec.reward[state, action, k])))
                 if spec.terminated[state, action, k]:
                     yield Episode(p, taken, "terminated")
-                elif clock + 1 < (spec.limit or LONGEST + 2):
+                elif clock + 1 < limit:
                     yield from follow(int(spec.next_state[state, action, k]), p, taken, clock + 1)
                 elif not joined:
                     yield Episode(p, taken, "truncated")

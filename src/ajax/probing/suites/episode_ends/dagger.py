@@ -19,7 +19,7 @@ STEPS = Spec.of(
     limit=2,
     box=BOX,
 )
-RIGHT = (BY_STEP[0], BY_STEP[1], BY_STEP[0], BY_STEP[1])
+RIGHT = 2 * BY_STEP[:2]  # in s0 and s1, and in s2 and s3
 
 CASES = (
     taught_case(
