@@ -120,7 +120,7 @@ class IQL(D3rlpy):
     config: ClassVar = {
         # an expectile that float32 holds exactly: d3rlpy weighs errors in float32 whatever it computes in
         **{"act_dim": ACTION, "hidden": [16, 12], "discount": 0.98, "tau": 0.01, "expectile": 0.75},
-        **{"critic_lr": 1e-3, "value_lr": 1e-3, "actor_lr": 1e-3, "temperature": 2.0, "weight_cap": 4.0},
+        **{"critic_lr": 1e-3, "value_lr": 1e-3, "actor_lr": 1e-3, "temperature": 2.0, "weight_cap": 1.1},
         "max_steps": 1,
     }
 

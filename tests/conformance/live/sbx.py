@@ -112,7 +112,8 @@ class CrossQ(Original):
             assert tuple(shape) == z.T.shape, "a diagonal Gaussian of this library is drawn dimension by dimension"
             return jnp.asarray(z, kind).T
 
-        with jax.enable_x64(self.x64), jax.disable_jit(), answers(samplers, "normal", normal, list(draws.values())):
+        drawn = answers(samplers, "normal", normal, list(draws.values()))
+        with jax.enable_x64(self.x64), jax.disable_jit(), jax.numpy_rank_promotion("allow"), drawn:
             self.model.train(1, self.batch_size)
 
 
