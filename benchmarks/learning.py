@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -142,19 +142,24 @@ def measure(row: Any) -> dict[str, Any]:
     """
     import ajax
 
-    about, data = {}, None
+    agent, data, about = row.agent, None, {}
     if row.teacher is not None:
-        data, teacher = taught(row)
-        about = {"data": round(mean_return(data), 2), "teacher": round(teacher, 2)}
+        teacher = taught(row)
+        about["teacher"] = round(float(teacher.returns[0, -1]), 2)
+        if isinstance(agent, ajax.DAgger):
+            agent = replace(agent, expert=teacher.expert())
+        else:
+            data = teacher.dataset()
+            about["data"] = round(mean_return(data), 2)
     begun, folder = read(row, False, partial=True), RUNS / path_of(row, False).stem
     cpu, wall = time.process_time(), time.perf_counter()
     if begun and (folder / "checkpoints").is_dir():
-        result = ajax.resume(folder, dataset=data)
+        result = ajax.resume(folder, agent=agent, dataset=data)
     else:
         begun = {"seconds": 0.0, "wall": 0.0, "final": []}
         shutil.rmtree(folder, ignore_errors=True)
         keep(row, False, begun, partial=True)
-        result = row.agent.train(
+        result = agent.train(
             row.env,
             row.steps,
             seeds=row.seeds,
@@ -179,24 +184,21 @@ def measure(row: Any) -> dict[str, Any]:
     return measured | {"steps": result.steps.tolist(), "returns": returns, "versions": found} | about
 
 
-def taught(row: Any) -> tuple[Any, float]:
-    """The replay of a row's teacher, and the teacher's return: trained once, for all rows that learn from it."""
-    import numpy as np
-
+def taught(row: Any) -> Any:
+    """The result of a row's teacher, trained once for all rows that learn from it."""
     import ajax
 
     about = definition(row, False)
     name = json.dumps([about["teacher"], about["teacher_steps"], row.env])
-    path = RUNS / f"data-{hashlib.sha256(name.encode()).hexdigest()[:12]}.npz"
-    if not path.exists():
-        result = row.teacher.train(row.env, row.teacher_steps, evaluations=1, episodes=FINAL_EPISODES)
-        if result.interrupted:
-            raise SystemExit(f"{row.name}: interrupted while its data were made; the same command makes them again.")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        data = result.dataset()
-        np.savez(path, teacher=result.returns[0, -1], **{f.name: getattr(data, f.name) for f in fields(data)})
-    with np.load(path) as arrays:
-        return ajax.Dataset(**{name: arrays[name] for name in arrays if name != "teacher"}), float(arrays["teacher"])
+    folder = RUNS / f"teacher-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    if (folder / "checkpoints").is_dir():
+        result = ajax.resume(folder)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+        result = row.teacher.train(row.env, row.teacher_steps, evaluations=1, episodes=FINAL_EPISODES, out=folder)
+    if result.interrupted:
+        raise SystemExit(f"{row.name}: interrupted while its teacher learned; the same command goes on from there.")
+    return result
 
 
 def mean_return(data: Any) -> float:

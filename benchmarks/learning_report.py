@@ -15,7 +15,7 @@ from benchmarks.learning_rows import Row
 PAGE, PICTURE = ROOT / "docs" / "learning.md", ROOT / "docs" / "assets" / "learning.png"
 BEGIN, END = "<!-- table: written by make learning -->\n", "<!-- end of the table -->"
 HEAD = ("Agent", "Task", "Steps", "Ajax, 8 seeds", "s", "Other library, its seeds", "s", "Published")
-OURS, THEIRS, QUOTED, DATA = COLORS[0], COLORS[1], "0.35", COLORS[2]
+OURS, THEIRS, QUOTED, DATA, TEACHER = COLORS[0], COLORS[1], "0.35", COLORS[2], COLORS[3]
 
 Done = tuple[Row, dict[str, Any], dict[str, Any] | None]
 """A row, our result and the other library's; None where there is none."""
@@ -47,7 +47,10 @@ def table(rows: list[Done]) -> str:
                 f" after {steps(row.published.steps)}" if row.published.steps else ""
             )
         if row.teacher is not None:
-            quoted = f"its data {ours['data']:.0f}, who made them {ours['teacher']:.0f}"
+            teacher = f"{ours['teacher']:.0f}"
+            quoted = (
+                f"its data {ours['data']:.0f}, who made them {teacher}" if "data" in ours else f"its expert {teacher}"
+            )
         agent, _, task = row.name.partition(" ")
         lines.append((agent, task, steps(row.steps), estimate(ours), cost(ours), peer, cost(theirs), quoted))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -85,6 +88,7 @@ def picture(rows: list[Done], path: Path) -> None:
         for value, color, style, label in (
             (row.published.value if row.published else None, QUOTED, (0, (4, 3)), "published by RL Zoo"),
             (ours.get("data"), DATA, (0, (1, 2)), "mean return in the dataset"),
+            (ours.get("teacher"), TEACHER, (0, (1, 1)), "who made the dataset, or is imitated"),
         ):
             if value is not None:
                 axes.axhline(value, color=color, linewidth=1.2, linestyle=style, label=label)

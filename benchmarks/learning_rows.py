@@ -62,8 +62,9 @@ class Row:
         options: of `train`.
         peer: what is measured beside it.
         published: what is quoted beside it.
-        teacher: whose replay it learns from, offline: a configuration, trained on the same task for `teacher_steps`.
-        teacher_steps: environment steps of the teacher, which are the dataset's transitions.
+        teacher: whose replay it learns from offline, or whom DAgger imitates: a configuration, trained on the same task
+            for `teacher_steps`.
+        teacher_steps: environment steps of the teacher; offline, they are the dataset's transitions.
         label: what the agent is called, where its class does not say it.
         seeds: trained by one program.
     """
@@ -146,6 +147,14 @@ ROWS = (
         published=Published(-172.2, ZOO, 100_000),
     ),
     Row(
+        ajax.PPO(
+            learning_rate=1e-3,
+            rollout=Rollout(n_envs=16, n_steps=64, n_epochs=4, n_minibatches=16),
+        ),
+        "brax:inverted_pendulum",
+        50_000,
+    ),
+    Row(
         ajax.DQN(
             learning_rate=2.3e-3,
             adam_eps=1e-8,
@@ -188,8 +197,19 @@ ROWS = (
         ),
         "CartPole-v1",
         500_000,
-        options={"normalize_rewards": True},
+        options={"normalize_rewards": True, "reward_normalization_gamma": 0.99},
         label="PQN(scaled)",
+    ),
+    Row(
+        ajax.PQN(
+            td_lambda=0.65,
+            learning_rate=Linear(start=5e-4, end=0.0),
+            epsilon=Linear(start=1.0, end=0.05, fraction=0.1),
+            torso=Torso(widths=(128,), cnn=ajax.CNN(), layer_norm=True),
+            rollout=Rollout(n_envs=128, n_steps=32, n_epochs=2, n_minibatches=32),
+        ),
+        "Breakout-MinAtar",
+        500_000,
     ),
     Row(
         ajax.APO(rollout=Rollout(n_envs=4, n_steps=1024, n_epochs=10, n_minibatches=64), learning_rate=1e-3),
@@ -235,6 +255,7 @@ ROWS = (
     Row(ajax.ASAC(torso=SMALL, replay=_replay(), **RATES), "Pendulum-v1", 10_000),
     Row(ajax.RVISAC(torso=SMALL, replay=_replay(), **RATES), "Pendulum-v1", 10_000),
     Row(ajax.APG(learning_rate=1e-3), "Pendulum-v1", 500_000),
+    Row(ajax.APG(learning_rate=1e-3), "brax:inverted_double_pendulum", 200_000),
     Row(ajax.UDRL(), "CartPole-v1", 100_000),
     Row(
         ajax.AVG(),
@@ -261,6 +282,12 @@ ROWS = (
         10_000,
         teacher=SAC,
         label="TD3+BC",
+    ),
+    Row(
+        ajax.DAgger(learning_rate=1e-3, torso=SMALL, replay=_replay()),
+        "Pendulum-v1",
+        4_000,
+        teacher=SAC,
     ),
 )
 """Every row, in the order of the page. Settings are the RL Zoo's where it has the task, but small networks."""

@@ -220,3 +220,11 @@ def test_by_name_and_is_config():
 
 def test_members_of_a_union():
     assert members(float | None) == (float, type(None)) and members(int) == (int,)
+
+
+def test_a_field_without_a_rule_is_refused_when_its_class_is_made():
+    with pytest.raises(ConfigError, match=r"Bare.by: declare it as by = setting\(default=..., help=...\)"):
+
+        @config
+        class Bare:
+            by: float = 0.1

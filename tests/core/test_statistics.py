@@ -96,3 +96,16 @@ def test_sigma_is_schaul_et_als():
 )
 def test_a_small_sigma_is_1_until_an_episode_ends(rewards, terminated, sigma):
     assert float(scale(rewards, terminated, [0] * len(rewards)).sigma) == pytest.approx(sigma, rel=1e-4)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -0.1, 300.0])
+def test_what_never_varies_has_no_spread_to_divide_by(value):
+    """A constant reward of 1 divided by a deviation of nearly 0 was a reward of 10, wherever rewards were clipped."""
+    stats = RunningStats.zeros(()).add(jnp.full(1000, value)).add(jnp.full(7, value))
+    assert float(stats.spread) == 1.0
+
+
+def test_the_spread_of_what_varies_is_its_deviation():
+    rows = jnp.asarray(1.0 + 1e-3 * ROWS[:, 0])
+    np.testing.assert_allclose(RunningStats.zeros(()).add(rows).spread, np.asarray(rows, np.float64).std(), rtol=1e-2)
+    assert float(RunningStats.zeros(()).spread) == 1.0

@@ -107,8 +107,9 @@ def config(cls: type[T]) -> type[T]:
 
     A class may define `check(self)` for what concerns several fields; it is called after the fields pass.
 
-    Raises (when an instance is built):
-        ConfigError: naming the class, the field, the value given and what is allowed.
+    Raises:
+        ConfigError: a field is not declared by `setting`; when an instance is built, naming the class, the field, the
+            value given and what is allowed.
     """
     check = vars(cls).get("check")
 
@@ -122,6 +123,8 @@ def config(cls: type[T]) -> type[T]:
     cls = dataclasses.dataclass(frozen=True, kw_only=True)(cls)  # type: ignore[call-overload]
     hints = typing.get_type_hints(cls)
     for f in dataclasses.fields(cls):  # type: ignore[arg-type]
+        if "rule" not in f.metadata:
+            raise ConfigError(f"{cls.__name__}.{f.name}: declare it as {f.name} = setting(default=..., help=...).")
         f.type = hints[f.name]
     names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
     init = cls.__init__

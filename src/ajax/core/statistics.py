@@ -43,6 +43,11 @@ class RunningStats(struct.PyTreeNode):
         """Standard deviation; 1 before anything was seen."""
         return jnp.where(self.count > 0, jnp.sqrt(self.variance + 1e-8), 1.0)
 
+    @property
+    def spread(self) -> jax.Array:
+        """Standard deviation; 1 where all that was seen is one number, which has no deviation to divide by."""
+        return jnp.where(self.variance > 1e-8 * jnp.square(self.mean), self.std, 1.0)
+
     def normalize(self, x: jax.Array, limit: float = 10.0) -> jax.Array:
         """Shift and scale, then clip to +- `limit`."""
         mean, std = jnp.broadcast_to(self.mean, x.shape), jnp.broadcast_to(self.std, x.shape)

@@ -22,7 +22,9 @@ class Normalize:
     observations: bool = setting(
         default=False, help="shift and scale observations to mean 0 and deviation 1, clipped at 10"
     )
-    rewards: bool = setting(default=False, help="divide rewards by the running deviation of their discounted sums")
+    rewards: bool = setting(
+        default=False, help="divide rewards by the running deviation of their discounted sums, where these differ"
+    )
     reward_gamma: float = setting(
         default=0.0, within=(0, 1), help="discount of those sums; 0: the rewards' own deviation"
     )
@@ -68,7 +70,7 @@ def batch(statistics: Statistics, b: Batch, keep: bool = False) -> Batch:
     """Normalize a raw batch: both observations and the reward, whose mean is kept; `keep` the raw observations too."""
     reward = b.reward
     if isinstance(statistics.reward, RunningStats):
-        reward = jnp.clip(reward / statistics.reward.std, -10.0, 10.0)
+        reward = jnp.clip(reward / statistics.reward.spread, -10.0, 10.0)
     return b.replace(now=read(statistics, b.now, keep), next=read(statistics, b.next, keep), reward=reward)
 
 
@@ -76,7 +78,7 @@ def command(statistics: Statistics, asked: jax.Array) -> jax.Array:
     """Commands (..., 2) as networks read them: returns are scaled as rewards are, but never clipped."""
     if not isinstance(statistics.reward, RunningStats):
         return asked
-    return asked.at[..., 0].divide(statistics.reward.std)
+    return asked.at[..., 0].divide(statistics.reward.spread)
 
 
 def observe(normalize: Normalize, statistics: Statistics, rows: Batch) -> Statistics:

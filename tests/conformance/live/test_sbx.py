@@ -16,6 +16,14 @@ from tests.conformance.live.capture import record
 from tests.conformance.live.sbx import CrossQ
 from tests.conformance.test_conventions import without
 
+WRONG = (
+    {"adam_b1": 0.9},
+    {"gamma": 0.98},
+    {"policy_delay": 2},
+    {"alpha_learning_rate": 1.01e-3},
+    {"target_entropy": -2.2},
+)
+
 
 @cache
 def check() -> Check:
@@ -27,17 +35,7 @@ def test_float64():
     assert check().misfits() == []
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"adam_b1": 0.9},
-        {"gamma": 0.98},
-        {"policy_delay": 2},
-        {"alpha_learning_rate": 1.01e-3},
-        {"target_entropy": -2.2},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_a_wrong_number_is_caught(wrong):
     assert check().misfits(4, agent=dataclasses.replace(check().agent, **wrong))
 
