@@ -256,7 +256,7 @@ ROWS = (
     Row(ajax.RVISAC(torso=SMALL, replay=_replay(), **RATES), "Pendulum-v1", 10_000),
     Row(ajax.APG(learning_rate=1e-3), "Pendulum-v1", 500_000),
     Row(ajax.APG(learning_rate=1e-3), "brax:inverted_double_pendulum", 200_000),
-    Row(ajax.UDRL(), "CartPole-v1", 100_000),
+    Row(ajax.UDRL(replay=ajax.Episodes(capacity=200, last_few=10)), "CartPole-v1", 1_000_000),
     Row(
         ajax.AVG(),
         "Pendulum-v1",
