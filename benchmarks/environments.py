@@ -22,7 +22,7 @@ class Library:
 
     Attributes:
         name: what tables call it.
-        script: module that takes its measurements.
+        script: module that takes its measurements; of d3rlpy, that trains its agents for the learning checks.
         requirements: name of its requirements file and environment; None: the environment that runs this.
         python: the Python it needs, "3.12"; None: the one that runs this.
         seed_axis: whether it trains several seeds at once.
@@ -50,6 +50,7 @@ LIBRARIES = (
     Library("ajax-rl", "benchmarks.peers.ajax_rl", "ajax-rl", python="3.12", lacks=("pqn", "crossq")),
     Library("SB3", "benchmarks.peers.sb3", "sb3", seed_axis=False, lacks=("pqn", "redq", "crossq")),
     Library("SBX", "benchmarks.peers.sbx", "sb3", seed_axis=False, lacks=("pqn", "redq")),
+    Library("d3rlpy", "benchmarks.peers.d3rlpy", "d3rlpy", seed_axis=False, measurements=()),
     Library("limit", "benchmarks.limit", seed_axis=False, lacks=("newcomer",)),
 )
 """In the order in which they are measured. The last is JAX alone: what no library in JAX can be faster than."""
@@ -70,7 +71,8 @@ def install(library: Library) -> Path | None:
     if not stamp.exists() or stamp.read_text() != wanted:
         print(f"Installing {library.name} into {folder} ...", flush=True)
         subprocess.run([base, "-m", "venv", "--clear", folder], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "-r", requirements], check=True)
+        # every package is listed; d3rlpy asks for an older Gymnasium than it needs
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", "-r", requirements], check=True)
         stamp.write_text(wanted)
     return python
 

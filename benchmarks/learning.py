@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -127,10 +127,17 @@ def read(row: Any, peer: bool, partial: bool = False) -> dict[str, Any] | None:
     return result if result and same(definition(row, peer), result["definition"]) else None
 
 
-def same(present: Any, recorded: Any) -> bool:
-    """Whether a definition is still the recorded one: a field that has been added since does not count."""
+def same(present: dict[str, Any], recorded: dict[str, Any]) -> bool:
+    """Whether a definition is still the recorded one: a field that agents have gained since does not count."""
+    agents = "agent", "teacher"
+    rest = [{name: value for name, value in side.items() if name not in agents} for side in (present, recorded)]
+    return rest[0] == rest[1] and all(covers(present.get(name), recorded.get(name)) for name in agents)
+
+
+def covers(present: Any, recorded: Any) -> bool:
+    """Whether every recorded value is the present one."""
     if isinstance(present, dict) and isinstance(recorded, dict):
-        return all(name in present and same(present[name], value) for name, value in recorded.items())
+        return all(name in present and covers(present[name], value) for name, value in recorded.items())
     return present == recorded
 
 
@@ -201,6 +208,15 @@ def taught(row: Any) -> Any:
     return result
 
 
+def written(row: Any) -> Path:
+    """A file of the dataset that a row learns from."""
+    import numpy as np
+
+    data, path = taught(row).dataset(), RUNS / "dataset.npz"
+    np.savez(path, **{f.name: getattr(data, f.name) for f in fields(data)})
+    return path
+
+
 def mean_return(data: Any) -> float:
     """Mean return of a dataset's whole episodes."""
     import numpy as np
@@ -212,7 +228,9 @@ def mean_return(data: Any) -> float:
 def measure_peer(row: Any) -> dict[str, Any]:
     """Train the other library's agent in its environment, a process a seed; each is kept as soon as it is done."""
     library = next(library for library in LIBRARIES if library.name == row.peer.library)
-    python, job = install(library), definition(row, True)
+    python, job, script = install(library), definition(row, True), "benchmarks.peers.learning"
+    if row.teacher is not None:
+        job["data"], script = str(written(row)), library.script
     result = read(row, True, partial=True) or {
         "seconds": 0.0,
         "wall": 0.0,
@@ -223,7 +241,7 @@ def measure_peer(row: Any) -> dict[str, Any]:
     for seed in range(len(result["final"]), row.peer.seeds):
         began = time.perf_counter()
         done = subprocess.run(
-            [python, "-m", "benchmarks.peers.learning"],
+            [python, "-m", script],
             input=json.dumps(job | {"seed": seed}),
             stdout=subprocess.PIPE,
             text=True,

@@ -18,7 +18,8 @@ class Peer:
     Attributes:
         agent: name of its class.
         settings: arguments of the class, as JSON values: "linear:X" stands for X times the share of the run that is
-            left, and the network is `{"net_arch": widths, "activation_fn": "relu"}`.
+            left, and the network is `{"net_arch": widths, "activation_fn": "relu"}`; d3rlpy's `encoders` are the
+            arguments that are given a network of `hidden_units`.
         package: where the class is from.
         n_envs: environments stepped in parallel.
         seeds: trained one after another, so fewer than ours.
@@ -33,7 +34,7 @@ class Peer:
     @property
     def library(self) -> str:
         """What tables call it."""
-        return {"stable_baselines3": "SB3", "sbx": "SBX"}[self.package]
+        return {"stable_baselines3": "SB3", "sbx": "SBX", "d3rlpy": "d3rlpy"}[self.package]
 
 
 @dataclass(frozen=True)
@@ -96,11 +97,18 @@ def _small(**settings: Any) -> dict[str, Any]:
     return {"policy_kwargs": network, "buffer_size": 20_000, **common, **settings}
 
 
+def _offline(*more: str, **settings: Any) -> dict[str, Any]:
+    common = {"actor_learning_rate": 1e-3, "critic_learning_rate": 1e-3, "batch_size": 256, "hidden_units": [64, 64]}
+    encoders = [f"{name}_encoder_factory" for name in ("actor", "critic", *more)]
+    return {**common, "gamma": 0.99, "tau": 0.005, "encoders": encoders, **settings}
+
+
 def _replay(**changes: Any) -> Replay:
     return Replay(**({"capacity": 20_000, "warmup": 1_000} | changes))
 
 
 RATES: dict[str, Any] = {"learning_rate": 1e-3, "actor_learning_rate": 1e-3, "alpha_learning_rate": 1e-3}
+OFFLINE: dict[str, Any] = {"learning_rate": 1e-3, "actor_learning_rate": 1e-3, "torso": SMALL}
 SAC = ajax.SAC(torso=SMALL, replay=_replay(), **RATES)
 
 ROWS = (
@@ -258,28 +266,31 @@ ROWS = (
     Row(ajax.APG(learning_rate=1e-3), "brax:inverted_double_pendulum", 200_000),
     Row(ajax.UDRL(replay=ajax.Episodes(capacity=200, last_few=10)), "CartPole-v1", 1_000_000),
     Row(
-        ajax.AVG(),
+        ajax.AVG(gamma=0.95, learning_rate=1e-3, actor_learning_rate=5e-4),
         "Pendulum-v1",
         100_000,
         options={"normalize_observations": True},
     ),
     Row(
-        ajax.IQL(learning_rate=1e-3, value_learning_rate=1e-3, torso=SMALL),
+        ajax.IQL(**OFFLINE, value_learning_rate=1e-3),
         "Pendulum-v1",
         10_000,
+        peer=Peer("IQL", _offline("value", expectile=0.7, weight_temp=3.0, max_weight=100.0), package="d3rlpy"),
         teacher=SAC,
     ),
     Row(
-        ajax.IQL(beta=0.1, learning_rate=1e-3, value_learning_rate=1e-3, torso=SMALL),
+        ajax.IQL(**OFFLINE, value_learning_rate=1e-3, beta=0.1),
         "Pendulum-v1",
         10_000,
+        peer=Peer("IQL", _offline("value", expectile=0.7, weight_temp=0.1, max_weight=100.0), package="d3rlpy"),
         teacher=SAC,
         label="IQL(beta=0.1)",
     ),
     Row(
-        ajax.TD3(bc_alpha=2.5, learning_rate=1e-3, actor_learning_rate=1e-3, torso=SMALL),
+        ajax.TD3(**OFFLINE, bc_alpha=2.5),
         "Pendulum-v1",
         10_000,
+        peer=Peer("TD3PlusBC", _offline(alpha=2.5), package="d3rlpy"),
         teacher=SAC,
         label="TD3+BC",
     ),

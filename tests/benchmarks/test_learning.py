@@ -55,10 +55,17 @@ class Agent:
 
 
 @pytest.mark.parametrize(
-    ("present", "fits"), [({"a": {"b": 1, "new": 2}}, True), ({"a": {"b": 2}}, False), ({"a": {}}, False), ({}, False)]
+    ("present", "fits"),
+    [
+        ({"agent": {"a": {"b": 1, "new": 2}}, "options": {"c": 1}}, True),
+        ({"agent": {"a": {"b": 2}}, "options": {"c": 1}}, False),
+        ({"agent": {"a": {}}, "options": {"c": 1}}, False),
+        ({"agent": {"a": {"b": 1}}, "options": {"c": 1, "new": 2}}, False),
+        ({"agent": {"a": {"b": 1}}}, False),
+    ],
 )
-def test_a_field_that_was_added_leaves_results_as_they_are(present, fits):
-    assert learning.same(present, {"a": {"b": 1}}) is fits
+def test_a_field_that_agents_have_gained_leaves_results_as_they_are(present, fits):
+    assert learning.same(present, {"agent": {"a": {"b": 1}}, "options": {"c": 1}}) is fits
 
 
 def test_an_interrupted_row_goes_on_from_its_checkpoint(folder, monkeypatch):
