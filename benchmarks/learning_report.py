@@ -12,7 +12,8 @@ from ajax.logging.statistics import Estimate, bootstrap_interval
 from benchmarks.environments import ROOT
 from benchmarks.learning_rows import Row
 
-PAGE, PICTURE = ROOT / "docs" / "learning.md", ROOT / "docs" / "assets" / "learning.png"
+DOCS = ROOT / "docs"
+PAGE, PICTURE = DOCS / "learning.md", DOCS / "assets" / "learning.png"
 BEGIN, END = "<!-- table: written by make learning -->\n", "<!-- end of the table -->"
 HEAD = ("Agent", "Task", "Steps", "Ajax, 8 seeds", "s", "Other library, its seeds", "s", "Published")
 OURS, THEIRS, QUOTED, DATA, TEACHER = COLORS[0], COLORS[1], "0.35", COLORS[2], COLORS[3]
@@ -27,13 +28,18 @@ def done(results: list[tuple[Row, dict[str, Any] | None, dict[str, Any] | None]]
 
 
 def write(results: list[tuple[Row, dict[str, Any] | None, dict[str, Any] | None]]) -> None:
-    """Write the page's table and the picture, and print the table."""
+    """Write the page's table and picture, and those of the agents' pages that show one; print the table."""
     rows = done(results)
     text = table(rows)
     print(text)
     before, _, rest = PAGE.read_text().partition(BEGIN)
     PAGE.write_text(before + BEGIN + "\n" + text + "\n\n" + END + rest.partition(END)[2])
     picture(rows, PICTURE)
+    for agent in sorted({type(row.agent).__name__.lower() for row, _, _ in rows}):
+        own = PICTURE.with_suffix("") / f"{agent}.png"
+        if f"{PICTURE.stem}/{own.name}" in (DOCS / "agents" / f"{agent}.md").read_text():
+            own.parent.mkdir(exist_ok=True)
+            picture([done for done in rows if type(done[0].agent).__name__.lower() == agent], own)
 
 
 def table(rows: list[Done]) -> str:
@@ -77,9 +83,9 @@ def picture(rows: list[Done], path: Path) -> None:
     """Learning curves, a panel a row."""
     from matplotlib.figure import Figure
 
-    columns = 4
+    columns = min(4, max(2, len(rows)))
     height = -(-len(rows) // columns)
-    figure = Figure(figsize=(12, 2.5 * height + 0.6), dpi=110, layout="constrained")
+    figure = Figure(figsize=(3 * columns, 2.5 * height + 0.6), dpi=110, layout="constrained")
     panels = np.atleast_1d(figure.subplots(height, columns, squeeze=False)).ravel()
     for axes, (row, ours, theirs) in zip(panels, rows, strict=False):
         _curve(axes, ours, OURS, "Ajax, 8 seeds")
@@ -96,7 +102,7 @@ def picture(rows: list[Done], path: Path) -> None:
     for axes in panels[len(rows) :]:
         axes.set_visible(False)
     drawn = {line.get_label(): line for axes in panels for line in axes.get_lines()}  # only what there is
-    figure.legend(handles=list(drawn.values()), loc="outside upper center", ncols=4, frameon=False, fontsize=10)
+    figure.legend(handles=list(drawn.values()), loc="outside upper center", ncols=columns, frameon=False, fontsize=10)
     figure.supxlabel("environment steps (offline: updates)", fontsize=10)
     figure.supylabel("return", fontsize=10)
     figure.savefig(path, metadata={"Software": None})

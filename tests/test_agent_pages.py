@@ -52,6 +52,12 @@ def test_an_agents_metrics_are_on_its_page(name):
     assert sorted(row[0].strip("`") for row in table(page(name), "Metrics")) == sorted(report.metrics)
 
 
+@pytest.mark.parametrize("name", MODULES)
+def test_an_agents_page_shows_a_learning_curve(name):
+    shown = re.findall(r"^## Learning curve\n\n!\[.+\]\((.+)\)$", page(name), re.MULTILINE)
+    assert len(shown) == 1 and (DOCS / "agents" / shown[0]).is_file()
+
+
 def test_every_agent_is_in_the_list_of_agents():
     listed = re.findall(r"^\| \[(\w+)\]", (DOCS / "agents" / "index.md").read_text(), re.MULTILINE)
     assert listed == list(MODULES)

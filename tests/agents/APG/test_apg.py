@@ -20,7 +20,7 @@ from ajax.environments.base import Step
 from ajax.environments.registry import make
 from ajax.networks.torsos import Torso
 from ajax.probing.linear_env import LinearEnv
-from ajax.training import chunk, slopes
+from ajax.training import chunk, collect, slopes
 from ajax.training.normalise import Normalize
 from ajax.training.run import Task
 from tests.agents.build import KEY, LINEAR, SMALL, clock, first, gradient, random_batch, spec, step, with_table
@@ -277,3 +277,21 @@ def test_it_finds_the_best_linear_feedback():
         action = float(result.act(np.asarray(env.obs(x, t))[None])[0, 0])
         assert action == pytest.approx(gains[t] * x, abs=0.03)
         x = env.drift * x + gains[t] * x
+
+
+@pytest.mark.slow
+def test_the_slopes_through_brax_are_its_rewards_derivative():
+    """Along a random direction of all actions at once, against a central difference; the policy reacts."""
+    pytest.importorskip("brax")
+    agent = dataclasses.replace(AGENT, torso=SMALL, rollout=Rollout(n_envs=2, n_steps=4, n_epochs=1, n_minibatches=1))
+    run, task = started(agent, make("brax:inverted_double_pendulum"))
+    slope = jax.jit(lambda agent, run: slopes.rollout(agent, task, run, KEY, clock())[1].extras["slope"])(agent, run)
+
+    @jax.jit
+    def objective(nudge: jax.Array) -> jax.Array:
+        return agent.objective(collect.rollout(agent, task, run, KEY, clock(), nudge)[1])
+
+    direction = jax.random.normal(jax.random.key(7), slope.shape)
+    change = (objective(0.01 * direction) - objective(-0.01 * direction)) / 0.02
+    assert abs(float(change)) > 0.1
+    np.testing.assert_allclose((slope * direction).sum(), change, rtol=0.02)

@@ -1,7 +1,7 @@
 """Memory: a recurrent agent acts on what its episode showed it, and restarts at the episode's end."""
 
-from ajax.probing.suites.memory import facts
+from ajax.probing.suites.memory import facts, recall
 
-CASES = {case.id: case for case in facts.CASES}
+CASES = {case.id: case for file in (facts, recall) for case in file.CASES}
 
 ANSWER_DIGEST = "0d5a483a5a2b"
