@@ -48,7 +48,8 @@ def main() -> None:
     rows = [row for row in ROWS if not wanted or row.measurement in wanted]
     rows = [row for row in rows if not args.quick or row.name in QUICK]
     names = [name.strip() for name in args.libraries.split(",") if name.strip()]
-    chosen = [library for library in LIBRARIES if not names or library.name in names]
+    measured = [library for library in LIBRARIES if library.measurements != ()]
+    chosen = [library for library in measured if not names or library.name in names]
     pythons = {library: python for library in chosen if (python := install(library))}
 
     args.out.mkdir(parents=True, exist_ok=True)

@@ -83,9 +83,9 @@ def picture(rows: list[Done], path: Path) -> None:
     """Learning curves, a panel a row."""
     from matplotlib.figure import Figure
 
-    columns = min(4, max(2, len(rows)))
+    columns = min(4, len(rows))
     height = -(-len(rows) // columns)
-    figure = Figure(figsize=(3 * columns, 2.5 * height + 0.6), dpi=110, layout="constrained")
+    figure = Figure(figsize=(max(6, 3 * columns), 2.5 * height + 0.6), dpi=110, layout="constrained")
     panels = np.atleast_1d(figure.subplots(height, columns, squeeze=False)).ravel()
     for axes, (row, ours, theirs) in zip(panels, rows, strict=False):
         _curve(axes, ours, OURS, "Ajax, 8 seeds")
@@ -102,7 +102,9 @@ def picture(rows: list[Done], path: Path) -> None:
     for axes in panels[len(rows) :]:
         axes.set_visible(False)
     drawn = {line.get_label(): line for axes in panels for line in axes.get_lines()}  # only what there is
-    figure.legend(handles=list(drawn.values()), loc="outside upper center", ncols=columns, frameon=False, fontsize=10)
+    figure.legend(
+        handles=list(drawn.values()), loc="outside upper center", ncols=max(2, columns), frameon=False, fontsize=10
+    )
     figure.supxlabel("environment steps (offline: updates)", fontsize=10)
     figure.supylabel("return", fontsize=10)
     figure.savefig(path, metadata={"Software": None})

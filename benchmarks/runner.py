@@ -84,9 +84,9 @@ def measure(row: Row, library: Library, python: Path) -> Try:
 
 
 def _process(row: Row, library: Library, python: Path, cache: str) -> Try:
-    env = {
-        k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"
-    }  # imports would take three times as long
+    # the first would make imports three times as long, and the other put this library's `ajax` before ajax-rl's
+    unwanted = "PYTHONDONTWRITEBYTECODE", "PYTHONPATH"
+    env = {k: v for k, v in os.environ.items() if k not in unwanted}
     if row.one_thread:
         env |= {"NPROC": "1", "OMP_NUM_THREADS": "1"}
     env |= {"JAX_PLATFORMS": "cpu", "PYTHONWARNINGS": "ignore"} | dict.fromkeys(CACHES, cache)
