@@ -16,6 +16,7 @@ from ajax.probing.suites.memory.recall import (
     VALUES,
     best,
     blind,
+    greedy,
     queries,
 )
 
@@ -32,7 +33,11 @@ def test_who_remembers_gets_what_each_blank_pays_for_ever():
 def test_who_forgets_reads_something_else():
     found = {query.name: query.wrong for query in queries("Q", best)}
     assert found["Q*(A, blank)"]["next value without what came before"] == pytest.approx(0.6)  # a blank alone pays 0
-    assert found["Q*(blank, after an episode of A)"]["memory never restarted"] == pytest.approx(0.6 / (1 - GOES_ON))
+
+
+def test_who_forgets_takes_the_action_of_the_better_paid_blank():
+    """Of the three blanks alike, A's action pays 0.6 in one, and B's 0.4 in another."""
+    assert [query.wrong for query in greedy()] == [{}, {"memory reset every step": 1}]
 
 
 def test_the_blind_see_the_mean_of_three_blanks():
