@@ -90,11 +90,11 @@ def picture(rows: list[Done], path: Path) -> None:
     for axes, (row, ours, theirs) in zip(panels, rows, strict=False):
         _curve(axes, ours, OURS, "Ajax, 8 seeds")
         if theirs:
-            _curve(axes, theirs, THEIRS, "Stable-Baselines3, SBX or d3rlpy, 2 seeds")
+            _curve(axes, theirs, THEIRS, "the other library, 2 seeds")
         for value, color, style, label in (
             (row.published.value if row.published else None, QUOTED, (0, (4, 3)), "published by RL Zoo"),
-            (ours.get("data"), DATA, (0, (1, 2)), "mean return in the dataset"),
-            (ours.get("teacher"), TEACHER, (0, (1, 1)), "who made the dataset, or is imitated"),
+            (ours.get("data"), DATA, (0, (1, 2)), "mean of the dataset"),
+            (ours.get("teacher"), TEACHER, (0, (1, 1)), "the teacher"),
         ):
             if value is not None:
                 axes.axhline(value, color=color, linewidth=1.2, linestyle=style, label=label)
