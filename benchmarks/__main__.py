@@ -45,11 +45,17 @@ def main() -> None:
         return show([Try(**t) for t in data["tries"]])
 
     wanted = [name.strip().lower() for name in args.only.split(",") if name.strip()]
-    rows = [row for row in ROWS if not wanted or row.measurement in wanted]
-    rows = [row for row in rows if not args.quick or row.name in QUICK]
+    allowed = [row for row in ROWS if not args.quick or row.name in QUICK]
+    rows = [row for row in allowed if not wanted or row.measurement in wanted]
+    if not rows:
+        known = ", ".join(dict.fromkeys(row.measurement for row in allowed))
+        parser.error(f"--only {args.only}: no such measurement{' with --quick' * args.quick}. Measurements: {known}.")
     names = [name.strip() for name in args.libraries.split(",") if name.strip()]
     measured = [library for library in LIBRARIES if library.measurements != ()]
     chosen = [library for library in measured if not names or library.name in names]
+    if not chosen:
+        known = ", ".join(library.name for library in measured)
+        parser.error(f"--libraries {args.libraries}: none of these is measured. Libraries: {known}.")
     pythons = {library: python for library in chosen if (python := install(library))}
 
     args.out.mkdir(parents=True, exist_ok=True)

@@ -62,6 +62,8 @@ def main() -> None:
 
     wanted = [part.lower() for part in args.only.split(",") if part.strip()]
     rows = [row for row in ROWS if not wanted or any(part in row.name.lower() for part in wanted)]
+    if not rows:
+        parser.error(f"--only {args.only}: no row has that in its name. Rows: {', '.join(row.name for row in ROWS)}.")
     jobs = [(row, False) for row in rows if args.who != "peers"]
     jobs += [(row, True) for row in rows if row.peer and args.who != "ajax"]
     todo = [(row, peer) for row, peer in jobs if args.again or read(row, peer) is None]

@@ -25,6 +25,7 @@ if __name__ == "__main__":
     child.main(
         {
             "echo": lambda seeds: {"seeds": seeds, "threads": os.environ.get("NPROC", ""), "rates": [1.0, 3.0, 2.0]},
+            "environment": lambda seeds: dict(os.environ),
             "count": count,
             "fail": fail,
         }

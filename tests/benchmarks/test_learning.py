@@ -127,3 +127,10 @@ def test_the_page_holds_the_results():
     table = learning_report.table(learning_report.done(learning.results()))
     _, _, rest = learning_report.PAGE.read_text().partition(learning_report.BEGIN)
     assert rest.partition(learning_report.END)[0].strip() == table
+
+
+def test_a_name_that_no_row_has_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["learning", "--list", "--only", "PPOO"])
+    with pytest.raises(SystemExit):
+        learning.main()
+    assert "--only PPOO: no row has that in its name. Rows: PPO CartPole-v1, " in capsys.readouterr().err

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.__main__ import main
 from benchmarks.environments import Library
 from benchmarks.runner import Row, measure, run
 
@@ -18,6 +19,20 @@ def test_a_measurement_says_what_it_printed_and_what_it_used():
     assert done.result == {"seeds": 3, "threads": "", "rates": [1.0, 3.0, 2.0]}
     assert (done.row, done.library, done.error) == ("a row", "fake", "")
     assert done.cpu > 0 and done.wall > 0
+
+
+def test_a_measured_process_imports_its_own_librarys_packages(monkeypatch):
+    """ajax-rl's package is called `ajax`, too."""
+    monkeypatch.setenv("PYTHONPATH", "src")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert not {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"} & set(measure(Row("a row", "environment"), FAKE, HERE).result)
+
+
+def test_a_measurement_that_there_is_not_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["benchmarks", "--quick", "--only", "sac"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "no such measurement with --quick. Measurements: import, newcomer, ppo." in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read where Linux keeps it")
