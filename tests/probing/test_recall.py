@@ -10,6 +10,7 @@ from ajax.probing.suites.memory.recall import (
     AFTER_A,
     AFTER_B,
     ALONE,
+    BOXED,
     HISTORY,
     LOOKS,
     RECALL,
@@ -47,6 +48,14 @@ def test_the_blind_see_the_mean_of_three_blanks():
     np.testing.assert_allclose(
         q[[AFTER_A, AFTER_B, ALONE]], 3 * [[GOES_ON * v, 0.2 + GOES_ON * v, 0.4 / 3 + GOES_ON * v]]
     )
+
+
+def test_the_blind_in_a_box_see_the_mean_of_three_parabolas():
+    a = np.linspace(-1.5, 3.0, 7)
+    pays = [0.6 - 0.2 * (a - 1.8) ** 2, 0.4 - 0.2 * (a + 0.6) ** 2, -0.2 * (a - 0.75) ** 2]
+    for state in (AFTER_A, AFTER_B, ALONE):
+        constant, slope, bend = blind(BOXED).quadratic[state, 0]
+        np.testing.assert_allclose(constant + slope * a + bend * a**2, np.mean(pays, 0))
 
 
 def test_the_moments_end_in_the_blank():
