@@ -14,6 +14,7 @@ from ajax.probing.suites.memory.recall import (
     HISTORY,
     LOOKS,
     RECALL,
+    TASK,
     VALUES,
     best,
     blind,
@@ -25,14 +26,14 @@ GOES_ON = 0.7 * 0.4  # the discount, and the probability that a blank is followe
 
 
 def test_who_remembers_gets_what_each_blank_pays_for_ever():
-    found = {query.name: query for query in queries("Q", best)}
+    found = {query.name: query for query in queries("Q*", best, TASK)}
     assert found["Q*(A, blank)"].right == pytest.approx(0.6 / (1 - GOES_ON))
     assert found["Q*(B, blank)"].right == pytest.approx(0.4 / (1 - GOES_ON))
     assert found["Q*(blank, after an episode of A)"].right == pytest.approx(0.0)
 
 
 def test_who_forgets_reads_something_else():
-    found = {query.name: query.wrong for query in queries("Q", best)}
+    found = {query.name: query.wrong for query in queries("Q*", best, TASK)}
     assert found["Q*(A, blank)"]["next value without what came before"] == pytest.approx(0.6)  # a blank alone pays 0
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ajax.networks.memory import GRU
 from ajax.probing import Actor, Case, Estimator, Problem, Query, Spec, parabola
-from ajax.probing.oracle import Solution, solve
+from ajax.probing.oracle import Solution
 from ajax.probing.query import LEAST
 from ajax.probing.subjects import History, readings
 from ajax.probing.suites.boxes import BOX
@@ -41,7 +41,6 @@ def _step(s: int, action: int) -> Any:
 
 RECALL = Spec.of("recall", _step, n_states=5, n_actions=3, obs=LOOKS, start=(1 / 3, 1 / 3, 0, 0, 1 / 3))
 
-
 # in a box, what came before decides which action a blank pays most for
 BOXED_BEST = {AFTER_A: 1.8, AFTER_B: -0.6, ALONE: 0.75}
 BOXED = Spec.of(
@@ -53,6 +52,9 @@ BOXED = Spec.of(
     box=BOX,
     quadratic=lambda s: parabola(BOXED_BEST[s], PAYS[s], 0.2) if s in PAYS else (0.0, 0.0, 0.0),
 )
+
+
+TASK = Problem(RECALL, VALUES)
 
 
 def blind(spec: Spec) -> Spec:
@@ -78,32 +80,34 @@ HISTORY = History(LOOKS[STATES], BEGINS)
 
 def best(solution: Solution, state: int) -> float:
     """Q of the action that is right in a state."""
-    return float(solution.q[state, BEST[state]])
+    return solution.q[state, BEST[state]]
 
 
 def optimum(solution: Solution, state: int) -> float:
     """V of who takes what they think is the best action."""
-    return float(solution.q[state].max())
+    return solution.q[state].max()
 
 
-def queries(letter: str, value: Callable[[Solution, int], float], values: Estimator = VALUES) -> tuple[Query, ...]:
-    """One reading at each moment: the right answer and those of forgetful agents."""
-    right, forgetful = solve(RECALL, values), solutions(values)
-    found = []
-    for state, name in zip(NOW, MOMENTS, strict=True):
-        answer = value(right, state)
-        wrong = {mistake: value(solution, state) for mistake, solution in forgetful.items()}
-        shown = {mistake: x for mistake, x in wrong.items() if abs(x - answer) >= 2 * LEAST}
-        found.append(Query(f"{letter}*({name})", answer, shown))
-    return tuple(found)
-
-
-def solutions(values: Estimator) -> dict[str, Solution]:
-    """What forgetful agents think. One that never restarts may have learned more than one thing: `facts` names it."""
-    return {
-        "memory reset every step": solve(blind(RECALL), values),
-        "next value without what came before": solve(RECALL, dataclasses.replace(values, seen_as=(ALONE,) * 5)),
+def solutions(problem: Problem) -> dict[str, Any]:
+    """What is right (""), and what forgetful agents think. One that never restarts is for `facts` to name."""
+    unseen = dataclasses.replace(problem.estimator, seen_as=(ALONE,) * 5)
+    problems = {
+        "": problem,
+        "memory reset every step": dataclasses.replace(problem, spec=blind(problem.spec)),
+        "next value without what came before": dataclasses.replace(problem, estimator=unseen),
     }
+    return {mistake: each.solve() for mistake, each in problems.items()}
+
+
+def queries(name: str, value: Callable[[Any, int], float], problem: Problem) -> tuple[Query, ...]:
+    """One reading at each moment, `value` of a solution and a state: the right answer and those of forgetful agents."""
+    solved, found = solutions(problem), []
+    for state, moment in zip(NOW, MOMENTS, strict=True):
+        wrong = {mistake: float(value(solution, state)) for mistake, solution in solved.items()}
+        right = wrong.pop("")
+        shown = {mistake: x for mistake, x in wrong.items() if abs(x - right) >= 2 * LEAST}
+        found.append(Query(f"{name}({moment})", right, shown))
+    return tuple(found)
 
 
 ALIKE = [NOW.index(AFTER_A), NOW.index(AFTER_B)]
@@ -114,7 +118,7 @@ def greedy() -> tuple[Query, ...]:
     """The best actions at the two moments that look alike."""
     found = []
     for i in ALIKE:
-        chosen = {mistake: int(solution.q[NOW[i]].argmax()) for mistake, solution in solutions(VALUES).items()}
+        chosen = {mistake: int(solution.q[NOW[i]].argmax()) for mistake, solution in solutions(TASK).items()}
         wrong = {mistake: action for mistake, action in chosen.items() if action != BEST[NOW[i]]}
         found.append(Query(f"greedy({list(MOMENTS)[i]})", BEST[NOW[i]], wrong))
     return tuple(found)
@@ -130,7 +134,7 @@ def dqn(calibrated: Calibrated) -> Case:
     torso = dataclasses.replace(SMALL, memory=GRU(size=16, length=4, burn_in=4))
     subject = make("DQN", {"torso": torso}, learning_rate=DECAY)
     found = readings(subject, RECALL, read)
-    return Case("p0b-DQN", (*queries("Q", best), *greedy()), found, title="DQN, recall", **calibrated._asdict())
+    return Case("p0b-DQN", (*queries("Q*", best, TASK), *greedy()), found, title="DQN, recall", **calibrated._asdict())
 
 
 def ppo(calibrated: Calibrated) -> Case:
@@ -142,7 +146,9 @@ def ppo(calibrated: Calibrated) -> Case:
     torso = dataclasses.replace(SMALL, memory=GRU(size=16, length=8))
     subject = make("PPO", {"torso": torso}, learning_rate=DECAY)
     found = readings(subject, RECALL, read)
-    return Case("p0b-PPO", (*queries("V", optimum), *greedy()), found, title="PPO, recall", **calibrated._asdict())
+    return Case(
+        "p0b-PPO", (*queries("V*", optimum, TASK), *greedy()), found, title="PPO, recall", **calibrated._asdict()
+    )
 
 
 def sac(calibrated: Calibrated) -> Case:
@@ -155,7 +161,9 @@ def sac(calibrated: Calibrated) -> Case:
     subject = make("SAC", {"torso": torso}, alpha=SOFT.temperature, learning_rate=DECAY)
     found = readings(subject, RECALL, read)
     title = "SAC (discrete), recall"
-    return Case("p0b-SAC-discrete", queries("Q", best, SOFT), found, title=title, **calibrated._asdict())
+    return Case(
+        "p0b-SAC-discrete", queries("Q*", best, Problem(RECALL, SOFT)), found, title=title, **calibrated._asdict()
+    )
 
 
 BOXES: dict[str, tuple[Estimator, Actor, dict[str, Any]]] = {
@@ -168,28 +176,14 @@ BOXES: dict[str, tuple[Estimator, Actor, dict[str, Any]]] = {
 def boxed(agent: str, calibrated: Calibrated) -> Case:
     """Q at every moment, of the action that is right there."""
     estimator, actor, given = BOXES[agent]
-    actions = [BOXED_BEST[s] for s in NOW]
-    problems = {
-        "": Problem(BOXED, estimator, actor),
-        "memory reset every step": Problem(blind(BOXED), estimator, actor),
-        "next value without what came before": Problem(
-            BOXED, dataclasses.replace(estimator, seen_as=(ALONE,) * 5), actor
-        ),
-    }
-    solved: dict[str, Any] = {mistake: problem.solve() for mistake, problem in problems.items()}
-    found = []
-    for state, action, name in zip(NOW, actions, MOMENTS, strict=True):
-        values = {mistake: float(solution.q(state, action)) for mistake, solution in solved.items()}
-        right = values.pop("")
-        shown = {mistake: x for mistake, x in values.items() if abs(x - right) >= 2 * LEAST}
-        found.append(Query(f"Q({name}, a={action:g})", right, shown))
     subject = make(agent, {"torso": dataclasses.replace(SMOOTH, memory=GRU(size=16, length=4, burn_in=4))}, **given)
 
     def read(trained: Any) -> np.ndarray:
-        return trained.q(HISTORY, np.array(actions)[:, None])
+        return trained.q(HISTORY, np.array([[BOXED_BEST[s]] for s in NOW]))
 
+    asked = queries("Q", lambda solution, s: solution.q(s, BOXED_BEST[s]), Problem(BOXED, estimator, actor))
     title = f"{agent}, recall in a box"
-    return Case(f"p0b-{agent}", tuple(found), readings(subject, BOXED, read), title=title, **calibrated._asdict())
+    return Case(f"p0b-{agent}", asked, readings(subject, BOXED, read), title=title, **calibrated._asdict())
 
 
 CASES = (
